@@ -87,9 +87,9 @@ class ChatSink(AlertOptions):
             yield from check_urls([url], self.tls, "url")
         else:
             yield Finding("invalid-value", "url is not a URL", ("url",), "write https://… as the service shows it")
-        most = SERVICES[self.service].max_length
-        if self.max_length is not None and self.max_length > most:
-            yield Finding("maximum", f"{self.max_length:,} is more than {self.service} accepts, {most:,}", ("max_length",))
+        max_length = SERVICES[self.service].max_length
+        if self.max_length is not None and self.max_length > max_length:
+            yield Finding("maximum", f"{self.max_length:,} is more than {self.service} accepts, {max_length:,}", ("max_length",))
 
     def probe(self, incoming: Schema) -> Iterable[Finding]:
         """Check that the server responds; no message is sent."""

@@ -105,19 +105,19 @@ def _beyond_integers(values: pa.Array, bits: int, is_unsigned: bool, rejects_tex
 
 def _beyond(values: pa.Array, low: int, high: int) -> pa.Array | None:
     """Return which whole numbers lie outside of these limits; None if the type has none outside."""
-    least, most = _limits(values.type)
+    minimum, maximum = _limits(values.type)
     masks = [
         compare(values, pa.scalar(limit, values.type))
         for compare, limit in ((pc.less, low), (pc.greater, high))
-        if least <= limit <= most
+        if minimum <= limit <= maximum
     ]
     return pc.or_(*masks) if len(masks) == 2 else masks[0] if masks else None
 
 
 def _limits(type_: pa.DataType) -> tuple[int, int]:
     if pa.types.is_decimal(type_):
-        most = 10 ** max(type_.precision - type_.scale, 0) - 1
-        return -most, most
+        maximum = 10 ** max(type_.precision - type_.scale, 0) - 1
+        return -maximum, maximum
     return (0, 2**type_.bit_width - 1) if pa.types.is_unsigned_integer(type_) else _signed(type_.bit_width)
 
 

@@ -82,12 +82,12 @@ def _key_fields(target: TableMapping) -> list[str]:
     return [field for field, column in zip(target.fields, target.columns, strict=True) if column in target.key]
 
 
-def _cut_to_statements(rows: pa.StringArray, aim: int, most: int) -> list[pa.StringArray]:
-    """Divide rows into pieces of about ``aim`` bytes. Raises RowsError for a row of more than ``most``."""
+def _cut_to_statements(rows: pa.StringArray, aim: int, max_bytes: int) -> list[pa.StringArray]:
+    """Divide rows into pieces of about ``aim`` bytes. Raises RowsError for a row of more than ``max_bytes``."""
     import numpy as np
 
     sizes = pc.binary_length(rows).to_numpy(zero_copy_only=False).astype(np.int64)
-    if (large := int(sizes.argmax())) >= 0 and sizes[large] > most:
+    if (large := int(sizes.argmax())) >= 0 and sizes[large] > max_bytes:
         raise RowsError(f"{sizes[large]} bytes are more than the server accepts (max_allowed_packet)", large)
     number = np.cumsum(sizes) // max(1, aim)
     edges = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(rows)]

@@ -70,12 +70,12 @@ def ledger_key(task: Task) -> LedgerKey:
     return LedgerKey(shorten(task.batch.query, 64), shorten(task.sink, 64), task.batch.number, shorten(task.split, 128))
 
 
-def shorten(text: str, most: int) -> str:
+def shorten(text: str, max_bytes: int) -> str:
     """Return the text, or its beginning and a hash if it is long or not ASCII."""
-    if len(text) <= most and text.isascii():
+    if len(text) <= max_bytes and text.isascii():
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:32]
-    return f"{text.encode('ascii', 'replace').decode()[: most - 33]}-{digest}"
+    return f"{text.encode('ascii', 'replace').decode()[: max_bytes - 33]}-{digest}"
 
 
 @dataclass

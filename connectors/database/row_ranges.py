@@ -150,17 +150,17 @@ def to_offset(bound: RowBound, timed: bool, rows: int) -> Offset:
 
 def find_batch_end(session: Session, order: RowOrder, after: RowBound | None, limit: Limit) -> tuple[RowBound, int] | None:
     """Return the last row of a micro-batch and its number of rows; None if there are no rows."""
-    most = max(1, int(limit.max_bytes // (limit.event_bytes or DEFAULT_ROW_BYTES)))
-    most = min(most, limit.max_events or most, 1 << 62)
+    max_rows = max(1, int(limit.max_bytes // (limit.event_bytes or DEFAULT_ROW_BYTES)))
+    max_rows = min(max_rows, limit.max_events or max_rows, 1 << 62)
     until = bound_from_offset(limit.until) if limit.until else None
     conditions = [order.settled_condition(session) if until is None else order.range_condition(session, RowRange(None, until))]
     if after is not None:
         conditions.append(order.bound_condition(session, after, ">"))
     where = f"FROM {order.rows} WHERE {' AND '.join(conditions)}"
-    if most < 1 << 40:
-        page = f"SELECT {order.bound_columns(session)} {where} ORDER BY {order.order_by()} LIMIT 1 OFFSET {most - 1}"
+    if max_rows < 1 << 40:
+        page = f"SELECT {order.bound_columns(session)} {where} ORDER BY {order.order_by()} LIMIT 1 OFFSET {max_rows - 1}"
         if found := session.run(page).fetchone():
-            return to_bound(found), most
+            return to_bound(found), max_rows
     last = session.run(f"SELECT {order.bound_columns(session)} {where} ORDER BY {order.order_by('DESC')} LIMIT 1").fetchone()
     if last is None:
         return None

@@ -40,15 +40,15 @@ class Hits(NamedTuple):
         return pa.array(document_numbers)
 
 
-def parse_hits(response: Response, most: int) -> Hits:
-    """Parse a response of at most ``most`` hits. Raises ConnectionError if it is not a response of a search."""
+def parse_hits(response: Response, max_hits: int) -> Hits:
+    """Parse a response of at most ``max_hits``. Raises ConnectionError if it is not a response of a search."""
     try:
-        return _hits(response.body, most)
+        return _hits(response.body, max_hits)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise ConnectionError(f"{response.server} sent no response of a search: {response.excerpt()!r}") from error
 
 
-def _hits(body: bytes, most: int) -> Hits:
+def _hits(body: bytes, max_hits: int) -> Hits:
     import numpy as np
 
     from connectors.elasticsearch.hits_kernel import find_objects
@@ -59,7 +59,7 @@ def _hits(body: bytes, most: int) -> Hits:
         none = pa.array([], pa.string())
         return Hits(none, none, none, None, json.loads(body))
     begin += len(_START)
-    starts, ends = np.empty(most, np.int32), np.empty(most, np.int32)
+    starts, ends = np.empty(max_hits, np.int32), np.empty(max_hits, np.int32)
     count, end = find_objects(np.frombuffer(body, np.uint8), begin, starts, ends)
     if count < 0:
         raise ValueError("the list of hits is incomplete")

@@ -144,7 +144,7 @@ class _EntryBatch:
         """Decompress objects, in the order of the entries; the batch ends before an entry for which there is no room."""
         rows = np.flatnonzero(self.objects[kernel.FIELD] == kernel.COMPRESSED)
         begins, lengths, total = np.empty(len(rows), np.uint64), np.empty(len(rows), np.int64), 0
-        most = _DECOMPRESSED_BYTES + self.reader.max_entry_bytes  # only a batch of one entry may have more
+        max_bytes = _DECOMPRESSED_BYTES + self.reader.max_entry_bytes  # only a batch of one entry may have more
         done: list[int] = []
         limit = self.reader.max_field_bytes + _MAX_NAME_BYTES
         for row in rows:  # a call of a library for each: journald compresses values of 512 bytes or more
@@ -153,7 +153,7 @@ class _EntryBatch:
                 self.count = entry
             if entry >= self.count:
                 break
-            if total > most:
+            if total > max_bytes:
                 self.status[entry], self.objects[kernel.FIELD, row] = kernel.TOO_LARGE, kernel.BROKEN
                 continue
             begin = int(self.objects[kernel.BEGIN, row]) - int(self.base)
@@ -178,9 +178,9 @@ class _EntryBatch:
 
     def _limit(self) -> None:
         """End the batch where its values, each as often as entries have it, are too many."""
-        most, ends = self.reader.max_entry_bytes, self.item_ends[: self.count]
+        max_bytes, ends = self.reader.max_entry_bytes, self.item_ends[: self.count]
         limit = self.reader.max_field_bytes + _MAX_NAME_BYTES
-        self.count = kernel.limit_entries(self.items, ends, self.objects, limit, most, _DECOMPRESSED_BYTES, self.status)
+        self.count = kernel.limit_entries(self.items, ends, self.objects, limit, max_bytes, _DECOMPRESSED_BYTES, self.status)
 
     def _arrange(self) -> None:
         reader = self.reader

@@ -41,13 +41,13 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel_function
-def _object_end(base: Any, size: Any, at: Any, type_: Any, least: Any) -> Any:
-    """The position after the object at ``at``, 0 if there is no object of this type and of at least ``least`` bytes."""
-    if at < 208 or at & 7 or at > size - least:
+def _object_end(base: Any, size: Any, at: Any, type_: Any, min_size: Any) -> Any:
+    """The position after the object at ``at``, 0 if there is no object of this type and of at least ``min_size`` bytes."""
+    if at < 208 or at & 7 or at > size - min_size:
         return np.int64(0)
     start = base + np.uint64(at)
     length = load_long(start + np.uint64(8))
-    if load_byte(start) != type_ or length < np.uint64(least) or length > np.uint64(size - at):
+    if load_byte(start) != type_ or length < np.uint64(min_size) or length > np.uint64(size - at):
         return np.int64(0)
     return at + np.int64(length)
 
@@ -89,11 +89,11 @@ def _is_name(begin: Any, length: Any) -> Any:
 def name_field(begin: Any, length: Any, names: Any, name_ends: Any, objects: Any, row: Any) -> None:
     """Find the name of the object ``row``, whose ``NAME=value`` is at ``begin``, and the field that it is the name of."""
     at = np.int64(0)
-    most = min(length, np.int64(_MAX_NAME + 1))
-    while at < most and load_byte(begin + np.uint64(at)) != np.uint8(0x3D):
+    max_length = min(length, np.int64(_MAX_NAME + 1))
+    while at < max_length and load_byte(begin + np.uint64(at)) != np.uint8(0x3D):
         at += 1
     objects[BEGIN, row], objects[LENGTH, row], objects[NAME, row] = np.int64(begin), length, at
-    if at == most or at == 0 or not _is_name(begin, at):
+    if at == max_length or at == 0 or not _is_name(begin, at):
         objects[FIELD, row] = BROKEN
         return
     objects[FIELD, row] = OTHER

@@ -65,11 +65,11 @@ def max_batch_events(limit: Limit) -> int:
     return min(events, limit.max_events) if limit.max_events is not None else events
 
 
-def share_fairly(requested: Mapping[Partition, int], most: int) -> dict[Partition, int]:
-    """Divide ``most`` over the partitions: one that wants less than an equal share gets all it wants, the others get the
+def share_fairly(requested: Mapping[Partition, int], max_messages: int) -> dict[Partition, int]:
+    """Divide ``max_messages`` over the partitions: one that wants less than an equal share gets all it wants, the others get the
     same.
     """
-    left, given = most, {}
+    left, given = max_messages, {}
     for waiting, (partition, want) in zip(
         range(len(requested), 0, -1), sorted(requested.items(), key=lambda item: item[1]), strict=True
     ):

@@ -82,13 +82,13 @@ class RangeReader:
         from confluent_kafka import TopicPartition
 
         client.raw.assign([TopicPartition(*self.partition, self.at)])
-        most, last_message_at = FIRST_BATCH_MESSAGES, time.monotonic()
+        max_messages, last_message_at = FIRST_BATCH_MESSAGES, time.monotonic()
         while self.at < self.end:
-            found = client.raw.consume(min(most, self.end - self.at), BATCH_WAIT_SECONDS)
+            found = client.raw.consume(min(max_messages, self.end - self.at), BATCH_WAIT_SECONDS)
             messages = self._handle_errors(client, found)
             if messages:
                 self.at, last_message_at = max(self.at, _offset(messages[-1]) + 1), time.monotonic()
-                most = _next_size(messages)
+                max_messages = _next_size(messages)
                 yield messages if self.at <= self.end else [one for one in messages if _offset(one) < self.end]
             elif time.monotonic() - last_message_at > self.settings.timeout_seconds:
                 self._raise_timeout(client)

@@ -23,8 +23,8 @@ def file_statistics(metadata: Any) -> str:
 
     Floats have only their nulls: Parquet leaves NaN out, and in Spark NaN is greater than all numbers.
     """
-    least: dict[str, Any] = {}
-    greatest: dict[str, Any] = {}
+    minimums: dict[str, Any] = {}
+    maximums: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
     columns = [number for number in range(metadata.num_columns) if _is_single(metadata.schema.column(number))]
     for number in columns[:MAX_COLUMNS]:
@@ -40,9 +40,9 @@ def file_statistics(metadata: Any) -> str:
         low = _lower_bound(min(group.min for group in filled))
         high = _upper_bound(max(group.max for group in filled))
         if low is not None and high is not None:
-            _put(least, path, low)
-            _put(greatest, path, high)
-    found = {"numRecords": metadata.num_rows, "minValues": least, "maxValues": greatest, "nullCount": nulls}
+            _put(minimums, path, low)
+            _put(maximums, path, high)
+    found = {"numRecords": metadata.num_rows, "minValues": minimums, "maxValues": maximums, "nullCount": nulls}
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 

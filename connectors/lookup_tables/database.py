@@ -120,8 +120,8 @@ class DatabaseTable(RowsOptions, LookupTable):
         with self._session() as session:
             if pa.types.is_timestamp(self.column(self.time)):
                 return fetch_clock(session) - round(self.lag.total_seconds() * 1e6)
-            most = session.run(f"SELECT max({session.quote(self.time)}) FROM {self.from_clause(session)}").fetchone()[0]
-            return None if most is None else int(most)
+            latest = session.run(f"SELECT max({session.quote(self.time)}) FROM {self.from_clause(session)}").fetchone()[0]
+            return None if latest is None else int(latest)
 
     def read_since(self, columns: Sequence[str], mark: str | int | None) -> Iterator[pa.RecordBatch]:
         yield from self._read(columns, mark)

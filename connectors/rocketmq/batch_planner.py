@@ -69,9 +69,9 @@ def plan_batch(start: QueueOffsets, bounds: Mapping[Queue, OffsetBounds], limit:
     return QueueOffsets({**start.queues, **queues}, moved, epochs)
 
 
-def share_fairly(available: Mapping[Queue, int], most: int) -> dict[Queue, int]:
-    """Divide ``most`` messages over the queues: what a queue does not need of its equal share goes to those that have more."""
-    left, granted = most, {}
+def share_fairly(available: Mapping[Queue, int], max_messages: int) -> dict[Queue, int]:
+    """Divide ``max_messages`` over the queues: what a queue does not need of its equal share goes to those that have more."""
+    left, granted = max_messages, {}
     for number, queue in enumerate(sorted(available, key=lambda queue: (available[queue], queue))):
         granted[queue] = min(available[queue], -(-left // (len(available) - number)))
         left -= granted[queue]

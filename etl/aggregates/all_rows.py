@@ -128,12 +128,12 @@ def _check_ntile(call: AggregateCall) -> Aggregate:
 
 
 def _check_neighbour(call: AggregateCall, schema: Schema) -> Aggregate:
-    most = 2 if call.function == "nth_value" else 3
-    least = 2 if call.function == "nth_value" else 1
-    if not least <= len(call.arguments) <= most or call.where:
+    max_arguments = 2 if call.function == "nth_value" else 3
+    min_arguments = 2 if call.function == "nth_value" else 1
+    if not min_arguments <= len(call.arguments) <= max_arguments or call.where:
         return _bad_aggregate(f"{call.function} is written {next(one for one in FORMS if one.startswith(call.function))}")
     distance = call.arguments[1].text if len(call.arguments) > 1 else "1"
-    if not (distance.isascii() and distance.isdigit() and len(distance) <= 9) or (most == 2 and int(distance) < 1):
+    if not (distance.isascii() and distance.isdigit() and len(distance) <= 9) or (max_arguments == 2 and int(distance) < 1):
         return _bad_aggregate(f"the second argument is a number of rows, and it is {distance!r}", call.arguments[1].at)
     value = analyse(call.arguments[0].text, schema)
     findings = list(value.findings)

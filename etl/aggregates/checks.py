@@ -170,9 +170,9 @@ def _unknown_function(function: str, functions: Mapping[str, AggregateFunction])
 
 
 def _check_arguments(call: AggregateCall, function: AggregateFunction) -> Finding | None:
-    most = 2 if function.parameter or function.second else 1
+    max_arguments = 2 if function.parameter or function.second else 1
     starred = any(part.text == "*" for part in call.arguments)
-    enough = len(call.arguments) == most or (len(call.arguments) == 1 and function.default is not None)
+    enough = len(call.arguments) == max_arguments or (len(call.arguments) == 1 and function.default is not None)
     if enough and (not starred or call.function == "count"):
         return None
     given = ", ".join(part.text for part in call.arguments)

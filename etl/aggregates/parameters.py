@@ -6,17 +6,17 @@ import math
 from itertools import pairwise
 from typing import NamedTuple
 
-MOST_COLLECTED = 100_000
+MAX_COLLECTED = 100_000
 """Values: Spark's own bound of ``min_by``."""
 
-MOST_ESTIMATED = 1000
+MAX_ESTIMATED = 1000
 """Values of ``approx_top``: fewer than it counts."""
 
-MOST_BOUNDS = 1000
+MAX_BOUNDS = 1000
 """Bounds of a histogram."""
 
 
-LEAST_ERROR, MOST_ERROR = 0.005, 0.4
+MIN_ERROR, MAX_ERROR = 0.005, 0.4
 """Relative standard errors of ``approx_count_distinct``: the smallest one needs 320 KB a group; Spark's largest one is 0.39."""
 
 
@@ -34,22 +34,22 @@ def check_share(text: str) -> str | None:
     return None if good else f"the second argument is a number from 0 to 1, and it is {text!r}"
 
 
-def check_limit(text: str, most: int = MOST_COLLECTED) -> str | None:
+def check_limit(text: str, maximum: int = MAX_COLLECTED) -> str | None:
     """Why this is not a number of values, or None."""
-    good = text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most and len(text) <= 9
-    return None if good else f"the second argument is a whole number from 1 to {most}, and it is {text!r}"
+    good = text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= maximum and len(text) <= 9
+    return None if good else f"the second argument is a whole number from 1 to {maximum}, and it is {text!r}"
 
 
 def check_top(text: str) -> str | None:
     """Why this is not a number of values of ``approx_top``, or None."""
-    return check_limit(text, MOST_ESTIMATED)
+    return check_limit(text, MAX_ESTIMATED)
 
 
 def check_error(text: str) -> str | None:
     """Why this is not a relative standard error of an estimate, or None."""
     number = _number(text)
-    good = number is not None and LEAST_ERROR <= number <= MOST_ERROR
-    bounds = f"the second argument is a relative standard error from {LEAST_ERROR} to {MOST_ERROR}"
+    good = number is not None and MIN_ERROR <= number <= MAX_ERROR
+    bounds = f"the second argument is a relative standard error from {MIN_ERROR} to {MAX_ERROR}"
     return None if good else f"{bounds}, and it is {text!r}"
 
 
@@ -60,7 +60,7 @@ def check_buckets(text: str) -> str | None:
         if read_buckets(text)
         else (
             "the second argument is the width of a bucket such as 100, or a list of bounds in ascending order such as "
-            f"[0.1, 0.5, 1], at most {MOST_BOUNDS}; and it is {text!r}"
+            f"[0.1, 0.5, 1], at most {MAX_BOUNDS}; and it is {text!r}"
         )
     )
 
@@ -76,7 +76,7 @@ def read_buckets(text: str) -> Buckets | None:
     found = [_number(part) for part in text[1:-1].split(",")]
     bounds = tuple(number for number in found if number is not None)
     ascending = all(low < high for low, high in pairwise(bounds))
-    return Buckets(None, bounds) if len(bounds) == len(found) <= MOST_BOUNDS and ascending else None
+    return Buckets(None, bounds) if len(bounds) == len(found) <= MAX_BOUNDS and ascending else None
 
 
 def _number(text: str) -> float | None:

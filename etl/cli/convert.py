@@ -128,10 +128,10 @@ def _convert(file: Path, convert: Callable[[str], tuple[Any, list[SourceError]]]
     if isinstance(text, YamlProblem):
         raise click.ClickException(f"{file}: {text.message}")
     value, errors = convert(text)
-    for error in errors[:_MOST_ERRORS]:
+    for error in errors[:_MAX_ERRORS]:
         click.echo(error.shown(str(file), text), err=True)
-    if len(errors) > _MOST_ERRORS:
-        click.echo(f"{len(errors) - _MOST_ERRORS:,} more errors and warnings", err=True)
+    if len(errors) > _MAX_ERRORS:
+        click.echo(f"{len(errors) - _MAX_ERRORS:,} more errors and warnings", err=True)
     if any(not error.is_warning for error in errors):
         raise click.exceptions.Exit(1)
     return value
@@ -159,7 +159,7 @@ def _convert_script(text: str) -> tuple[Any, list[SourceError]]:
     return {"steps": steps}, []
 
 
-_MOST_ERRORS = 100
+_MAX_ERRORS = 100
 """Errors and warnings of a file that are shown, errors first."""
 
 _LANGUAGES = {"rules": _convert_rules, "script": _convert_script}

@@ -93,14 +93,14 @@ def parse_networks(address: Any, length: Any, bounds: Any, valid: Any) -> None:
 
 
 @kernel_function
-def _parse_prefix(at: Any, size: Any, most: Any) -> Any:
-    """The length of a prefix in bits; ``most`` where there is none (``size`` -1), -1 if it is not a valid number."""
+def _parse_prefix(at: Any, size: Any, max_bits: Any) -> Any:
+    """The length of a prefix in bits; ``max_bits`` where there is none (``size`` -1), -1 if it is not a valid number."""
     if size < 0:
-        return np.int64(most)
+        return np.int64(max_bits)
     number = np.int64(0)
     for index in range(size):
         digit = np.int64(load_byte(at + np.uint64(index))) - 0x30
         if digit < 0 or digit > 9 or size > 3:
             return _NONE
         number = number * 10 + digit
-    return number if size > 0 and number <= most else _NONE
+    return number if size > 0 and number <= max_bits else _NONE

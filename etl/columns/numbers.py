@@ -81,8 +81,8 @@ def read_whole(address: Any, length: Any, values: Any, kinds: Any) -> Any:
         end = address[row] + np.uint64(max(length[row], 0))
         at, negative = _begin(address[row], end)
         number, digits_end, fits = _digits(at, end, np.uint64(0))
-        most = np.uint64(2**63) if negative else np.uint64(2**63 - 1)
-        good = digits_end != at and fits and number <= most
+        maximum = np.uint64(2**63) if negative else np.uint64(2**63 - 1)
+        good = digits_end != at and fits and number <= maximum
         values[row] = np.int64(np.uint64(0) - number if negative else number) if good else 0
         kinds[row] = good
         missing += not good

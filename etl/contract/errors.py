@@ -96,6 +96,6 @@ MAX_NAMES_SHOWN = 20
 """Fields that a hint lists."""
 
 
-def cut(text: str, most: int) -> str:
+def cut(text: str, max_length: int) -> str:
     """Return the text, or its first characters with an ellipsis, for messages."""
-    return text if len(text) <= most else f"{text[:most]}…"
+    return text if len(text) <= max_length else f"{text[:max_length]}…"

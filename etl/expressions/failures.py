@@ -17,7 +17,7 @@ from etl.expressions.tree import parse
 
 _LONGEST_EXPRESSION = 120
 _LONGEST_VALUE = 60
-_MOST_VALUES = 5
+_MAX_VALUES = 5
 """Numbers of characters, and of values, that a reason quotes."""
 
 _FIRST_ARGUMENT_ONLY = frozenset(["coalesce", "nvl", "nvl2", "ifnull", "if", "iff"])
@@ -71,7 +71,7 @@ def _certain_parts(node: Any) -> list[Any]:
 
 def _general_reasons(text: str, rows: pa.RecordBatch) -> list[str]:
     """``Spark cannot compute element_at(tags, 3) where tags is ['a']``"""
-    names = sorted(analyse(text, rows.schema).fields)[:_MOST_VALUES]
+    names = sorted(analyse(text, rows.schema).fields)[:_MAX_VALUES]
     shown = " ".join(text.split())
     columns = [[cut(repr(value), _LONGEST_VALUE) for value in rows.column(name).to_pylist()] for name in names]
     values = [" and ".join(map("{} is {}".format, names, row)) for row in zip(*columns, strict=True)] or [""] * rows.num_rows

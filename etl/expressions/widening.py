@@ -25,7 +25,7 @@ ATOMIC = (BOOLEAN, STRING, DATE, TIMESTAMP, *INTEGERS, *FLOATS)
 MAX_DIGITS = 38
 """Maximum number of digits of a decimal."""
 
-_LEAST_FRACTION = 6
+_MIN_FRACTION = 6
 """Digits of the fraction that a result keeps where 38 digits are not enough for all."""
 
 _DIGITS = {INT8: 3, INT16: 5, INT32: 10, INT64: 20}
@@ -127,12 +127,12 @@ def decimal_result(operator: str, left: pa.DataType, right: pa.DataType) -> pa.D
     elif operator == "*":
         digits, scale = left.precision + right.precision + 1, left.scale + right.scale
     elif operator == "/":
-        scale = max(_LEAST_FRACTION, left.scale + right.precision + 1)
+        scale = max(_MIN_FRACTION, left.scale + right.precision + 1)
         digits = whole + right.scale + scale
     else:
         digits = min(whole, right.precision - right.scale) + scale
     if digits > MAX_DIGITS:
-        scale = max(MAX_DIGITS - (digits - scale), min(scale, _LEAST_FRACTION))
+        scale = max(MAX_DIGITS - (digits - scale), min(scale, _MIN_FRACTION))
     return pa.decimal128(min(digits, MAX_DIGITS), scale)
 
 

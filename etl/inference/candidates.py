@@ -127,9 +127,9 @@ def may_read(name: str, lines: Sequence[str]) -> bool:
     """Whether enough lines match the parser's sign; a parser without one, as of another package, may always read them."""
     if name not in ALONE:
         return True
-    sign, least = ALONE[name]
+    sign, min_share = ALONE[name]
     having = sum(1 for line in lines[:LOOKED_AT] if sign.match(line))
-    return having > 0 and having >= least * len(lines[:LOOKED_AT])
+    return having > 0 and having >= min_share * len(lines[:LOOKED_AT])
 
 
 def may_open(candidate: Candidate, lines: Sequence[str]) -> bool:

@@ -110,18 +110,18 @@ def _column(cells: Sequence[str]) -> _Column:
 
 def _kinds(values: Sequence[str]) -> Iterator[str]:
     """What the values are, the surest first."""
-    least = ALIKE * len(values)
+    min_values = ALIKE * len(values)
     for kind, looks in (("bool", _BOOL), ("method", _METHOD), ("status", _STATUS)):
-        if sum(1 for value in values if looks.fullmatch(value)) >= least:
+        if sum(1 for value in values if looks.fullmatch(value)) >= min_values:
             yield kind
     kinds = Counter(map(kind_of, values))
     numbers = kinds["int"] + kinds["float"]
     if numbers == len(values):
         yield "float" if kinds["float"] else "int"
     kind, count = kinds.most_common(1)[0]
-    if count >= least and kind in _NAMES:
+    if count >= min_values and kind in _NAMES:
         yield kind
-    if sum(1 for value in values if _FQDN.fullmatch(value)) >= least:
+    if sum(1 for value in values if _FQDN.fullmatch(value)) >= min_values:
         yield "host"
 
 

@@ -86,15 +86,15 @@ def _opening(row: Sequence[Token]) -> tuple[str, ...]:
 
 def _column(rows: _Rows, at: int) -> tuple[Column, _Rows] | None:
     """The column at an index, and the lines that have it; None if fewer than `AGREE` do."""
-    least = AGREE * len(rows)
+    min_count = AGREE * len(rows)
     marks = Counter(_mark(row[at], at) for row in rows.values() if len(row) > at)
-    mark = next((mark for mark, count in marks.most_common(1) if count >= least), None)
+    mark = next((mark for mark, count in marks.most_common(1) if count >= min_count), None)
     if mark is None:
         return None
     rows = {number: row for number, row in rows.items() if len(row) > at and _mark(row[at], at) == mark}
     kinds = Counter(_family(row[at]) for row in rows.values())
     common, alike = kinds.most_common(1)[0]
-    exact = alike >= least
+    exact = alike >= min_count
     family = common if exact else _mixed_kind(kinds, at)
     if family is None:
         return None

@@ -76,7 +76,7 @@ class Grok:
         """
         matched = self._bisect(parts, sure, lines)
         for count in sorted({count for count, _ in matched.values()}):
-            stopped = {number: column for number, (most, column) in matched.items() if most == count}
+            stopped = {number: column for number, (matched_parts, column) in matched.items() if matched_parts == count}
             stop = "".join(parts[:count]), next_part(parts[count:]), within
             best = {number: found[number].column if number in found else 0 for number in stopped}
             found |= {n: MatchStop(column, *stop) for n, column in stopped.items() if column > best[n]}
@@ -99,7 +99,7 @@ class Grok:
             found |= {number: (middle, column) for number, column in good.items()}
             todo.append((middle, high, list(good)))
             todo.append((low, middle - 1, [number for number in numbers if number not in good]))
-        return {number: (most, column or 1) for number, (most, column) in found.items()}
+        return {number: (matched_parts, column or 1) for number, (matched_parts, column) in found.items()}
 
     def _inside(self, part: str) -> tuple[list[list[str]], str]:
         """The alternatives of a definition or group that is put together of others, and the definition's name."""

@@ -28,9 +28,9 @@ class Sample:
 
 
 @contextmanager
-def open_sample(origin: Path, most: int = MAX_LINES) -> Iterator[Sample]:
+def open_sample(origin: Path, max_lines: int = MAX_LINES) -> Iterator[Sample]:
     """Read the first lines of a file, compressed or not; a context manager. Raises EtlError if there are none."""
-    lines = tuple(_read_lines(origin, most))
+    lines = tuple(_read_lines(origin, max_lines))
     if not lines:
         raise EtlError(f"{origin} has no lines")
     with tempfile.TemporaryDirectory(prefix="etl-sample-") as folder:
@@ -42,7 +42,7 @@ def _write_plain_file(origin: Path, path: Path, lines: tuple[str, ...]) -> Sampl
     return Sample(origin, path, lines)
 
 
-def _read_lines(origin: Path, most: int) -> Iterator[str]:
+def _read_lines(origin: Path, max_lines: int) -> Iterator[str]:
     if not origin.is_file():
         raise EtlError(f"there is no file {str(origin)!r}")
     reader = installed().families["source"]["file"].model_validate({"path": glob.escape(str(origin))})
@@ -52,8 +52,8 @@ def _read_lines(origin: Path, most: int) -> Iterator[str]:
     for split in reader.splits(start, end, 1):
         for found in reader.read(split):
             batch: pa.RecordBatch = found.events if isinstance(found, Rejects) else found
-            texts = batch.slice(0, most).column("message").to_pylist()
+            texts = batch.slice(0, max_lines).column("message").to_pylist()
             yield from texts
-            most -= len(texts)
-            if most <= 0:
+            max_lines -= len(texts)
+            if max_lines <= 0:
                 return

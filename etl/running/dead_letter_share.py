@@ -104,8 +104,8 @@ def reason_line(where: tuple[str, str], rejected: RejectCount) -> str:
 
 
 def _most_frequent_reason(totals: Totals) -> str:
-    most = _most_frequent(totals)
-    return f": at {most[0][0]}, {one_line(most[1].reason)}" if most else ""
+    found = _most_frequent(totals)
+    return f": at {found[0][0]}, {one_line(found[1].reason)}" if found else ""
 
 
 def _most_frequent(totals: Totals) -> tuple[tuple[str, str], RejectCount] | None:

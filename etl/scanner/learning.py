@@ -114,13 +114,13 @@ class Learner:
         if self._tables is not None or self._learn(texts, _spread(unknown, FIRST_TEXTS)):
             self._run(texts, found)
             unknown = np.flatnonzero(found.pattern == UNKNOWN)
-            most = FIRST_TEXTS
-            while len(unknown) and self._learn(texts, _spread(unknown, most)):
+            max_texts = FIRST_TEXTS
+            while len(unknown) and self._learn(texts, _spread(unknown, max_texts)):
                 again = MatchArrays.allocate(len(self.names), len(unknown))
                 self._run_tables(texts.at(unknown), again)
                 found.put(unknown, again)
                 unknown = unknown[again.pattern == UNKNOWN]
-                most *= 3
+                max_texts *= 3
         else:
             found = MatchArrays.unknown(len(self.names), len(texts.address))
         self._update_given_up(len(texts.address), len(unknown))
@@ -216,6 +216,6 @@ class Learner:
         self._saved, self._unsaved = True, 0.0
 
 
-def _spread(rows: Array, most: int) -> Array:
-    """At most ``most`` of the rows, evenly distributed over the column."""
-    return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int))] if len(rows) else rows
+def _spread(rows: Array, max_rows: int) -> Array:
+    """At most ``max_rows`` of the rows, evenly distributed over the column."""
+    return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), max_rows)).astype(int))] if len(rows) else rows

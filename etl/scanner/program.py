@@ -191,15 +191,15 @@ class _Writer:
 
     def repeat(self, node: Repeat, then: int) -> int:
         if node.kind == "possessive":
-            return self.write(Atomic(Repeat(node.part, node.least, node.most)), then)
-        entry = self._loop(node, then) if node.most is None else self._optional(node, then)
-        for _ in range(node.least):
+            return self.write(Atomic(Repeat(node.part, node.minimum, node.maximum)), then)
+        entry = self._loop(node, then) if node.maximum is None else self._optional(node, then)
+        for _ in range(node.minimum):
             entry = self.write(node.part, entry)
         return entry
 
     def _optional(self, node: Repeat, then: int) -> int:
         entry = then
-        for _ in range((node.most or 0) - node.least):
+        for _ in range((node.maximum or 0) - node.minimum):
             entry = self._either(node, self.program.add(SPLIT), self.write(node.part, entry), then)
         return entry
 

@@ -76,9 +76,9 @@ class _Writer:
         return "|".join(self.text(part) for part in node.parts)
 
     def repeat(self, node: Repeat) -> str:
-        least, most = node.least, node.most
-        simple = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((least, most))
-        bounds = simple or (f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}")
+        minimum, maximum = node.minimum, node.maximum
+        simple = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((minimum, maximum))
+        bounds = simple or (f"{{{minimum}}}" if minimum == maximum else f"{{{minimum},{'' if maximum is None else maximum}}}")
         return f"{self.atom(node.part)}{bounds}{_SUFFIX[node.kind]}"
 
     def capture(self, node: Capture) -> str:
@@ -117,10 +117,10 @@ class _RawWriter(_Writer):
         return super().chars(node) if self.beside or not node.of.others else _characters(node.of)
 
     def repeat(self, node: Repeat) -> str:
-        if node.most is not None or not isinstance(node.part, Chars) or not has_all_wide(node.part.of):
+        if node.maximum is not None or not isinstance(node.part, Chars) or not has_all_wide(node.part.of):
             return super().repeat(node)
-        least = f"{self.chars(node.part)}{{{node.least}}}"
-        return f"{least}{super().chars(node.part)}*{_SUFFIX[node.kind]}{_OUTSIDE}"
+        minimum = f"{self.chars(node.part)}{{{node.minimum}}}"
+        return f"{minimum}{super().chars(node.part)}*{_SUFFIX[node.kind]}{_OUTSIDE}"
 
     def look_around(self, node: LookAround) -> str:
         outer, self.beside = self.beside, self.beside or one_byte(node.part, ahead=node.ahead) is not None

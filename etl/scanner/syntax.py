@@ -34,7 +34,7 @@ MAX_REPEATS = 1000
 REFERENCE = re.compile(r"%\{(?P<name>\w+)(?::(?P<field>(?:\[[^\[\]{}]+\])+|[\w@.\-]+)(?::(?P<cast>\w+))?)?[^{}]*\}")
 """A grok reference: the name of a pattern, and the field and type of the match; anything else in it is ignored."""
 
-_COUNT = re.compile(r"\{(?P<least>\d*)(?P<comma>,?)(?P<most>\d*)\}")
+_COUNT = re.compile(r"\{(?P<minimum>\d*)(?P<comma>,?)(?P<maximum>\d*)\}")
 _NAMED = re.compile(r"\(\?(?:P?<(?P<angle>[^<>=!][^<>]*)>|'(?P<quote>[^']+)')")
 _FLAGS = re.compile(r"\(\?(?P<on>[a-zA-Z]*)(?:-(?P<off>[a-zA-Z]*))?(?P<end>[:)])")
 _FIELD = re.compile(r"[A-Za-z_@][\w@\-]*(?:\.[A-Za-z_@][\w@\-]*)*")
@@ -183,9 +183,9 @@ class _Reader(CharacterReader):
 
     def _parse_repeat(self, node: Node, start: int) -> Node:
         while (bounds := self._bounds()) is not None:
-            least, most, braces = bounds
-            repeated = Repeat(node, least, most, self._kind(braces=braces))
-            once = EMPTY if least == 0 else node
+            minimum, maximum, braces = bounds
+            repeated = Repeat(node, minimum, maximum, self._kind(braces=braces))
+            once = EMPTY if minimum == 0 else node
             node = once if isinstance(node, Anchor | LookAround) else repeated
         return node
 
@@ -204,17 +204,17 @@ class _Reader(CharacterReader):
             self.at += 1
             return (*_COUNTS[char], False)
         found = _COUNT.match(self.text, self.at)
-        if not found or not (found["least"] or found["most"]):
+        if not found or not (found["minimum"] or found["maximum"]):
             return None
-        least = int(found["least"] or 0)
-        most = int(found["most"]) if found["most"] else (None if found["comma"] else least)
-        if max(least, most or 0) > MAX_REPEATS or (most is not None and most < least):
+        minimum = int(found["minimum"] or 0)
+        maximum = int(found["maximum"]) if found["maximum"] else (None if found["comma"] else minimum)
+        if max(minimum, maximum or 0) > MAX_REPEATS or (maximum is not None and maximum < minimum):
             raise PatternError(
                 f"{found[0]!r} is not a valid count: the second number is not less than the first, and at most {MAX_REPEATS}",
                 self.at,
             )
         self.at = found.end()
-        return least, most, True
+        return minimum, maximum, True
 
     # ── Characters ────────────────────────────────────────────────────────────────────────────────
 

@@ -36,8 +36,8 @@ class Repeat:
     """``least`` to ``most`` times (None: no bound); ``lazy`` prefers few, ``possessive`` never gives back."""
 
     part: Node
-    least: int
-    most: int | None
+    minimum: int
+    maximum: int | None
     kind: Literal["greedy", "lazy", "possessive"] = "greedy"
 
 

@@ -46,7 +46,7 @@ def first_bytes(node: Node) -> tuple[int, bool]:
         return _union(mask for mask, _ in firsts), any(empty for _, empty in firsts)
     if isinstance(node, Repeat):
         mask, empty = first_bytes(node.part)
-        return mask, empty or node.least == 0
+        return mask, empty or node.minimum == 0
     if isinstance(node, Capture | Group | Atomic):
         return first_bytes(node.part)
     return 0, True
@@ -91,7 +91,7 @@ def one_byte(node: Node, *, ahead: bool) -> int | None:
 
 def is_always_found(node: LookAround) -> bool:
     """Whether the part of a look-around matches everywhere, as in ``(?=.*)``."""
-    return isinstance(node.part, Repeat) and node.part.least == 0 and not captures(node)
+    return isinstance(node.part, Repeat) and node.part.minimum == 0 and not captures(node)
 
 
 def is_poisoned(tree: Node) -> bool:
@@ -109,7 +109,7 @@ def estimate_size(node: Node) -> int:
     if isinstance(node, Chars):
         return 1 + sum(OF_PROPERTY if text.startswith("\\p") else 8 for text in node.of.wide)
     if isinstance(node, Repeat):
-        return (max(node.least, node.most or 0) + 1) * (estimate_size(node.part) + 1)
+        return (max(node.minimum, node.maximum or 0) + 1) * (estimate_size(node.part) + 1)
     return 1 + sum(map(estimate_size, children(node)))
 
 

@@ -182,7 +182,7 @@ class TableReader(Tables):
 def _shown(node: Node) -> str:
     """The steps that lead to a node, or the name of the stream, in a line."""
     types: list[str] = []
-    while isinstance(node, StepNode) and len(types) < _MOST_SHOWN:
+    while isinstance(node, StepNode) and len(types) < _MAX_SHOWN:
         types.append(node.part.type)
         node = node.input
     if isinstance(node, StepNode):
@@ -194,7 +194,7 @@ def _shown(node: Node) -> str:
     return " → ".join([begin, *types[::-1]])
 
 
-_MOST_SHOWN = 12
+_MAX_SHOWN = 12
 """Steps of a stream that its representation names."""
 
 _FUNCTIONS = ("function", "on_timer")

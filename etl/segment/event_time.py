@@ -80,8 +80,8 @@ class EventTime:
         values = times.cast(pa.int64())
         first, last = _in_unit(NEVER, times.type.unit), _in_unit(self._last, times.type.unit)
         extremes = pc.min_max(values)
-        least, most = extremes["min"].as_py(), extremes["max"].as_py()
-        if least is None or (first <= least and most <= last):
+        minimum, maximum = extremes["min"].as_py(), extremes["max"].as_py()
+        if minimum is None or (first <= minimum and maximum <= last):
             return None
         return pc.or_(pc.less(values, first), pc.greater(values, last))
 

@@ -24,7 +24,7 @@ from etl.spark.reports.log_relay import relay_worker_logs
 from etl.spark.silence import Silence
 from etl.spark.state.offset_log import CLOCK, NOTHING_LOGGED, last_logged, moved_sources, read_offsets
 
-_MOST_LOGGED = 100
+_MAX_LOGGED = 100
 """Micro-batches of earlier runs that are looked at: Spark removes the offsets of older ones."""
 
 
@@ -88,7 +88,7 @@ class ClockPlanner:
     def _note_moves(self) -> None:
         """Compare the offsets that Spark has logged since the last call."""
         last = last_logged(self._query.state, self._query.query)
-        for number in range(max(self._logged + 1, last - _MOST_LOGGED), last + 1):
+        for number in range(max(self._logged + 1, last - _MAX_LOGGED), last + 1):
             offsets = read_offsets(self._query.state, self._query.query, number, self._reads.spark)
             if offsets is None:
                 continue

@@ -42,18 +42,18 @@ def speed(read: int, seconds: float) -> float | None:
     return read / seconds if read >= MIN_BYTES and seconds >= MIN_SECONDS else None
 
 
-def batch_bytes(speed: float | None, most: int) -> int:
-    """The size of the next micro-batch in bytes; ``most`` is the user's limit."""
+def batch_bytes(speed: float | None, max_bytes: int) -> int:
+    """The size of the next micro-batch in bytes; ``max_bytes`` is the user's limit."""
     size = INITIAL_BYTES if speed is None else max(MIN_BYTES, int(speed * TARGET_SECONDS))
-    return min(size, most)
+    return min(size, max_bytes)
 
 
-def end_of_batch(ask: Callable[[Limit], Offset], limit: Limit, most: int) -> Offset:
+def end_of_batch(ask: Callable[[Limit], Offset], limit: Limit, max_bytes: int) -> Offset:
     """The end offset of a micro-batch: the end of the backlog if that is near the limit, else the limit.
 
-    ``ask`` is a source's `latest`, ``most`` the user's limit in bytes.
+    ``ask`` is a source's `latest`, ``max_bytes`` the user's limit in bytes.
     """
-    larger = min(int(limit.max_bytes * REST_FACTOR), most)
+    larger = min(int(limit.max_bytes * REST_FACTOR), max_bytes)
     if limit.until is not None and limit.max_events is None and larger > limit.max_bytes:
         end = ask(replace(limit, max_bytes=larger))
         if end == limit.until:

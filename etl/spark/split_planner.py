@@ -130,11 +130,11 @@ class SplitPlanner:
         ends = dict(begun)
         known = read_numbers(self._query.state.query(self._query.query) / "pace.json")
         share = max(1, pace.batch_bytes(known.get("speed"), self._query.max_batch_bytes) // len(self._sources))
-        most = max(1, self._query.max_batch_bytes // len(self._sources))
+        max_bytes = max(1, self._query.max_batch_bytes // len(self._sources))
         for name, source in self._sources.items():
             until = self._target[name] if self._target else None
             limit = Limit(share, left, self._query.once, until, known.get("event_bytes"))
-            ends[name] = pace.end_of_batch(partial(self._call_source, name, source.latest, begun[name]), limit, most)
+            ends[name] = pace.end_of_batch(partial(self._call_source, name, source.latest, begun[name]), limit, max_bytes)
             if left is not None and ends[name] != begun[name]:
                 break  # with a limit of events only one source a batch: the number read is known afterwards
         return ends

@@ -105,7 +105,7 @@ class _Writer:
 
     pipeline: Mapping[str, Any]
     catalogue: Catalogue
-    most: QueryStyle
+    default_style: QueryStyle
     """How much of a stream is written as queries."""
     _styles: dict[str, QueryStyle] = field(default_factory=dict)
     """The same of streams for which that is too much."""
@@ -146,7 +146,7 @@ class _Writer:
         return any(style > FUNCTIONS for style in styles.values())
 
     def _style(self, name: str) -> QueryStyle:
-        return self._styles.get(name, self.most)
+        return self._styles.get(name, self.default_style)
 
     def _head(self, marked: Iterable[str]) -> str:
         return "\n\n".join([*self._settings(), *self._functions(), *self._tables(marked)])

@@ -44,8 +44,8 @@ def window_of(call: Any, scope: Scope, arguments: Sequence[Any] | None = None) -
         raise ScriptError(
             "unsupported-sql", f"there is no window {kind.upper()}", start(call), "TUMBLE, HOP, CUMULATE or SESSION"
         )
-    least = 1 if kind == "window" else accepted
-    if not least <= len(spans) <= accepted + (kind in _WITH_OFFSET):
+    min_spans = 1 if kind == "window" else accepted
+    if not min_spans <= len(spans) <= accepted + (kind in _WITH_OFFSET):
         raise ScriptError(
             "wrong-arguments", f"{kind.upper()} takes a time column and {accepted} interval{'s'[: accepted - 1]}", start(call)
         )

@@ -163,7 +163,7 @@ def _absorb_fixed(array: pa.Array, keys: Any, state: Any) -> None:
     from etl.state.key_hash_kernel import absorb_bytes
 
     if pt.is_decimal(array.type):
-        exact = pa.decimal128 if array.type.precision <= _MOST_DIGITS else pa.decimal256
+        exact = pa.decimal128 if array.type.precision <= _MAX_DIGITS else pa.decimal256
         array = array.cast(exact(array.type.precision, array.type.scale))
     width, data = array.type.byte_width, array.buffers()[1]
     at = np.arange(array.offset, array.offset + len(array), dtype=np.uint64)
@@ -241,7 +241,7 @@ _ABSORB: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any, Any, Any], No
 _SIGN = -(1 << 63)
 """Turns the order of 64 bits without a sign into that of numbers with one."""
 
-_MOST_DIGITS = 38
+_MAX_DIGITS = 38
 """Digits of a decimal of 128 bits."""
 
 

@@ -19,7 +19,7 @@ from etl.udf.parameters import (
 
 METHODS = ("create", "add", "merge", "finish")
 
-_MOST_BASES = 20
+_MAX_BASES = 20
 """Classes above one, of which it has methods."""
 
 
@@ -59,7 +59,7 @@ def _methods(node: ast.ClassDef, names: Names) -> Mapping[str, ast.FunctionDef]:
     """The methods of a class and of those classes of the file that it is derived from, its own first."""
     found: dict[str, ast.FunctionDef] = {}
     waiting, seen = [node], set[str]()
-    while waiting and len(seen) < _MOST_BASES:
+    while waiting and len(seen) < _MAX_BASES:
         one = waiting.pop(0)
         seen.add(one.name)
         found = {part.name: part for part in one.body if isinstance(part, ast.FunctionDef)} | found

@@ -65,7 +65,7 @@ _UNTYPED: Mapping[str, CallingConvention] = {
 """Classes that do not name the type of their values."""
 
 
-_DEEPEST, _MOST_READ = 20, 20_000
+_MAX_DEPTH, _MAX_ANNOTATIONS = 20, 20_000
 """Depth of an annotation, and number of annotations of a file with those inside others, to which classes multiply them."""
 
 
@@ -106,7 +106,7 @@ class Annotation(NamedTuple):
 def read_annotation(node: ast.expr, names: Names, depth: int = 0) -> Annotation:
     """What an annotation says. Raises AnnotationError."""
     names.reads += 1
-    if depth > _DEEPEST or names.reads > _MOST_READ:
+    if depth > _MAX_DEPTH or names.reads > _MAX_ANNOTATIONS:
         raise AnnotationError("the annotation is nested too deeply", node)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return read_annotation(parse_text(node), names, depth + 1)

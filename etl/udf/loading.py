@@ -18,7 +18,7 @@ FUNCTION_MODULE = "etl_function_"
 _modules: dict[CodeFile, ModuleType] = {}
 """Modules of this process, the oldest first."""
 
-_MOST_MODULES = 32
+_MAX_MODULES = 32
 
 LOAD_SECONDS = 60
 """Seconds that a file may take to run, with what it imports, if its function's limit is not longer."""
@@ -49,7 +49,7 @@ def _module(code: CodeFile, function: UserFunction) -> ModuleType:
         raise ComponentError(
             f"function {function.name!r}: the file {code.path!r} cannot be run: {describe_failure(error, code)}"
         ) from error
-    while len(_modules) >= _MOST_MODULES:
+    while len(_modules) >= _MAX_MODULES:
         _modules.pop(next(iter(_modules)), None)
     _modules[code] = module
     return module

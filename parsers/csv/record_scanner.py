@@ -30,7 +30,7 @@ class RecordScanner:
     """Scans a dialect's records and captures the ``wanted`` of their columns."""
 
     def __init__(self, dialect: Dialect, wanted: Sequence[bool], *, rest: bool, short: bool) -> None:
-        self._dialect, self._most = dialect, len(wanted)
+        self._dialect, self._columns = dialect, len(wanted)
         self._whole = _ScannerChain(dialect, wanted, anything() if rest else None)
         self._short = _ScannerChain(dialect, wanted, delimiters(dialect)) if short and len(wanted) > 1 else None
 
@@ -49,11 +49,11 @@ class RecordScanner:
     def _filled_up(self, texts: pa.StringArray) -> pa.StringArray:
         """Append empty values to texts, so that each has enough."""
         lines = pc.replace_substring_regex(texts, r"\r?\n?\z", "")
-        return pc.binary_join_element_wise(lines, self._dialect.delimiter * (self._most - 1), "")
+        return pc.binary_join_element_wise(lines, self._dialect.delimiter * (self._columns - 1), "")
 
     def _had_few(self, rest: pa.Array) -> Bools:
         """Whether what follows the last column is less than what was put there."""
-        few: Bools = pc.fill_null(pc.utf8_length(materialize_array(rest)), 0).to_numpy() < self._most - 1
+        few: Bools = pc.fill_null(pc.utf8_length(materialize_array(rest)), 0).to_numpy() < self._columns - 1
         return few
 
 

@@ -99,13 +99,13 @@ def _reasons(texts: pa.Array, wrong: Any, encoding: str) -> pa.StringArray:
 # ── Compression ───────────────────────────────────────────────────────────────────────────────────
 
 
-def decompress(data: pa.LargeBinaryArray, compression: str, most: int) -> Decoded:
-    """Compressed bytes → bytes, a Python call for each value, and reasons where there are none; ``most`` bytes a value."""
+def decompress(data: pa.LargeBinaryArray, compression: str, max_bytes: int) -> Decoded:
+    """Compressed bytes → bytes, a Python call for each value, and reasons where there are none; at most ``max_bytes`` a value."""
     values: list[bytes | None] = []
     reasons: list[str | None] = []
     left = MAX_BATCH_BYTES
     for one in data.to_pylist():
-        value, reason = (None, None) if one is None else _decompress(one, WINDOWS[compression], min(most, left))
+        value, reason = (None, None) if one is None else _decompress(one, WINDOWS[compression], min(max_bytes, left))
         left -= len(value or b"")
         values.append(value)
         reasons.append(None if reason is None else f"is not {compression}: {reason}")
@@ -113,19 +113,19 @@ def decompress(data: pa.LargeBinaryArray, compression: str, most: int) -> Decode
     return pa.array(values, pa.large_binary()), wrong if wrong.null_count < len(wrong) else None
 
 
-def _decompress(data: bytes, window: int, most: int) -> tuple[bytes | None, str | None]:
+def _decompress(data: bytes, window: int, max_bytes: int) -> tuple[bytes | None, str | None]:
     """The members of a stream, one after the other, or why there are none."""
     out: list[bytes] = []
     size = 0
     while data or not out:
         stream: Any = zlib.decompressobj(window)
         try:
-            out.append(stream.decompress(data, most - size + 1))
+            out.append(stream.decompress(data, max_bytes - size + 1))
         except zlib.error as error:
             return None, str(error)
         size += len(out[-1])
-        if size > most:
-            return None, f"it holds more than {most} bytes"
+        if size > max_bytes:
+            return None, f"it holds more than {max_bytes} bytes"
         if not stream.eof:
             return None, "it ends too early"
         data = stream.unused_data

@@ -134,7 +134,7 @@ def _pairs_together(tree: Node, fields: Sequence[str]) -> set[frozenset[int]]:
 
     def below(node: Node, looped: bool) -> list[int]:
         mine = [next(numbers)] if isinstance(node, Capture) else []
-        looped = looped or (isinstance(node, Repeat) and node.most != 1)
+        looped = looped or (isinstance(node, Repeat) and node.maximum != 1)
         parts = [below(child, looped) for child in children(node) if type(child) is not Chars]
         groups = parts if isinstance(node, Choice) and not looped else []
         if groups:

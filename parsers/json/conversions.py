@@ -128,15 +128,15 @@ def _decimal_of(value: Any, type_: pa.DataType) -> Decimal:
 
 
 def _int(type_: pa.DataType) -> Convert:
-    most = 2 ** (type_.bit_width - 1) - 1
+    maximum = 2 ** (type_.bit_width - 1) - 1
 
     def convert(value: Any) -> int:
-        if isinstance(value, Number) and len(value) <= MAX_DIGITS and value.isdigit() and int(value) <= most:
+        if isinstance(value, Number) and len(value) <= MAX_DIGITS and value.isdigit() and int(value) <= maximum:
             return int(value)
         number = _decimal_of(value, type_)
         if not number:
             return 0
-        if not 0 <= number.adjusted() <= MAX_DIGITS or number != int(number) or not -most - 1 <= number <= most:
+        if not 0 <= number.adjusted() <= MAX_DIGITS or number != int(number) or not -maximum - 1 <= number <= maximum:
             raise _misfit(value, type_)
         return int(number)
 
@@ -144,13 +144,13 @@ def _int(type_: pa.DataType) -> Convert:
 
 
 def _float(type_: pa.DataType) -> Convert:
-    most = 3.4028235677973366e38 if type_ == pa.float32() else 1.7976931348623157e308
+    maximum = 3.4028235677973366e38 if type_ == pa.float32() else 1.7976931348623157e308
 
     def convert(value: Any) -> float:
         if not isinstance(value, Number):
             raise _misfit(value, type_)
         number = float(value)
-        if abs(number) > most:
+        if abs(number) > maximum:
             raise _misfit(value, type_)
         return number
 

@@ -57,12 +57,12 @@ class MemberSpans(NamedTuple):
         from parsers.json.declared_kernel import IN_PYTHON, THERE
 
         valid = self.valid[path]
-        most = valid.max(initial=0)
-        if not most:
+        max_status = valid.max(initial=0)
+        if not max_status:
             return self.nothing
-        there = valid if most == THERE else valid == THERE
+        there = valid if max_status == THERE else valid == THERE
         texts = make_view_array(self.views[path], None if there.all() else there, self.written)
-        if most != IN_PYTHON:
+        if max_status != IN_PYTHON:
             return texts
         rows = np.flatnonzero(valid == IN_PYTHON)
         raw = materialize_array(make_span_views(self.starts[path][rows], self.ends[path][rows], self.texts.at(rows)))

@@ -15,7 +15,7 @@ MISSING, TEXT, SCALAR, NESTED, ESCAPED = np.uint8(0), np.uint8(1), np.uint8(2), 
 
 _LETTER_N = np.uint8(0x6E)
 _MINUS, _DIGIT = np.uint8(ord("-")), np.uint8(ord("0"))
-_MOST_DIGITS = np.uint64(18)
+_MAX_DIGITS = np.uint64(18)
 """Digits of a number that always fits int64."""
 
 
@@ -63,7 +63,7 @@ def read_whole(address: Any, starts: Any, ends: Any, low: Any, high: Any, values
             continue
         negative = load_byte(at) == _MINUS
         at += np.uint64(negative)
-        if at == end or end - at > _MOST_DIGITS:
+        if at == end or end - at > _MAX_DIGITS:
             return False
         number = np.int64(0)
         while at < end:

@@ -31,7 +31,7 @@ _NONE = np.uint64(0)
 _ROW, _WORD = np.uint64(256), np.uint64(4)
 _NO_STEP, _ENDS, _NO_END = np.uint32(STEP_NONE), np.uint32(STEP_ENDS), np.uint32(0)
 _BACKSLASH, _SPACE = np.uint8(0x5C), np.uint8(0x20)
-_MOST = np.uint64(MAX_SEPARATOR_BYTES)
+_MAX_SEPARATOR = np.uint64(MAX_SEPARATOR_BYTES)
 _BUDGET, _SPARE = 8, 4096
 """Bytes that may be read without result: for each byte of the text, and in addition."""
 
@@ -69,7 +69,7 @@ def _kind(syntax: Any, at: Any) -> Any:
 def _separator_size(steps: Any, at: Any, end: Any) -> Any:
     """Bytes of the longest separator at ``at``, 0: there is none."""
     state, place, found = np.uint64(0), at, at
-    end = min(end, at + _MOST)
+    end = min(end, at + _MAX_SEPARATOR)
     while place < end:
         step = load_word(steps + (state * _ROW + np.uint64(load_byte(place))) * _WORD)
         if step == _NO_STEP:

@@ -128,10 +128,10 @@ class LineReader:
         _, broken = _forms(self._options, True)
         if broken is not None and (wrong := pattern == broken).any():
             failures.add(wrong, pa.repeat(_BROKEN, len(pattern)))
-        for name, most in (_STRICT_LENGTHS if self._options.strict else _LENGTHS).items():
-            long = Texts.of(captured[name]).length > most
+        for name, max_length in (_STRICT_LENGTHS if self._options.strict else _LENGTHS).items():
+            long = Texts.of(captured[name]).length > max_length
             if long.any():
-                failures.add(long, pa.repeat(f"{FIELDS[name]} is longer than {most} bytes", len(pattern)))
+                failures.add(long, pa.repeat(f"{FIELDS[name]} is longer than {max_length} bytes", len(pattern)))
         if self._options.strict:
             self._check_utf8(captured, failures)
 

@@ -102,8 +102,10 @@ def read_structured_data(texts: pa.Array, paths: Sequence[str], strict: bool) ->
     kinds, escaped = np.empty(rows, np.uint8), np.empty(rows, np.bool_)
     spans, seen = np.full((rows, len(paths), 2), -1, np.int64), np.empty((2, 2, MAX_NAMES), np.int64)
     controls, stops = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    most = STRICT_NAME if strict else LONGEST_NAME
-    find_parameters(located.address, located.length, strict, most, text, bounds, spans, seen, kinds, escaped, controls, stops)
+    max_name_length = STRICT_NAME if strict else LONGEST_NAME
+    find_parameters(
+        located.address, located.length, strict, max_name_length, text, bounds, spans, seen, kinds, escaped, controls, stops
+    )
     found = StructuredData(texts, tuple(paths), kinds, spans, escaped, controls, stops)
     if strict:
         for row in np.flatnonzero(kinds == REPEATED):

@@ -50,10 +50,10 @@ def name_end(at: Any, end: Any, strict: Any) -> Any:
 
 
 @kernel_function
-def spaces_end(at: Any, end: Any, most: Any) -> Any:
-    while most > 0 and at < end and load_byte(at) == _SPACE:
+def spaces_end(at: Any, end: Any, max_spaces: Any) -> Any:
+    while max_spaces > 0 and at < end and load_byte(at) == _SPACE:
         at += _ONE
-        most -= 1
+        max_spaces -= 1
     return at
 
 
@@ -106,7 +106,7 @@ def _is_text(at: Any, length: Any, texts: Any, begin: Any) -> Any:
 
 
 @kernel_function
-def parameter(at: Any, end: Any, strict: Any, most: Any) -> Any:
+def parameter(at: Any, end: Any, strict: Any, max_name_length: Any) -> Any:
     """The parameter whose name begins at ``at``: where its name ends, its value begins and ends, and what is in that.
 
     A value that begins at 0 is none: the text goes wrong where it ends.
@@ -116,7 +116,7 @@ def parameter(at: Any, end: Any, strict: Any, most: Any) -> Any:
     blanks = 0 if strict else ANY
     equals = spaces_end(after, end, blanks)
     quote = spaces_end(equals + _ONE, end, blanks)
-    if length == 0 or length > most or _byte(equals, end) != _EQUALS or _byte(quote, end) != _QUOTE:
+    if length == 0 or length > max_name_length or _byte(equals, end) != _EQUALS or _byte(quote, end) != _QUOTE:
         return after, np.uint64(0), after, False, np.int64(0)
     stop, escaped, controls = _value_end(quote + _ONE, end, strict)
     value = quote + _ONE if _byte(stop, end) == _QUOTE else np.uint64(0)
@@ -137,7 +137,7 @@ def _put_span(
 
 
 @kernel_function
-def _read_text(at: Any, end: Any, strict: Any, most: Any, paths: Any, bounds: Any, spans: Any, seen: Any) -> Any:
+def _read_text(at: Any, end: Any, strict: Any, max_name_length: Any, paths: Any, bounds: Any, spans: Any, seen: Any) -> Any:
     """The kind of one text, where it is wrong, and its escapes and control characters (see `_value_end`).
 
     ``spans`` (int64[paths, 2]) get where the values of declared parameters begin and end.
@@ -148,7 +148,7 @@ def _read_text(at: Any, end: Any, strict: Any, most: Any, paths: Any, bounds: An
         element = at + _ONE
         at = name_end(element, end, strict)
         size = np.int64(at - element)
-        if load_byte(element - _ONE) != _OPEN or size == 0 or size > most:
+        if load_byte(element - _ONE) != _OPEN or size == 0 or size > max_name_length:
             return WRONG, at, escaped, controls
         if _is_repeated(element, size, seen[0], elements):
             kind = REPEATED
@@ -159,7 +159,7 @@ def _read_text(at: Any, end: Any, strict: Any, most: Any, paths: Any, bounds: An
             if _byte(name, end) == _CLOSE and (name == at or not strict):
                 at = name + _ONE
                 break
-            after, value, stop, escapes, more = parameter(name, end, strict, most)
+            after, value, stop, escapes, more = parameter(name, end, strict, max_name_length)
             if name == at or value == 0:
                 return WRONG, stop, escaped, controls
             escaped |= escapes
@@ -177,7 +177,7 @@ def find_parameters(
     address: Any,
     length: Any,
     strict: Any,
-    most: Any,
+    max_name_length: Any,
     paths: Any,
     bounds: Any,
     spans: Any,
@@ -189,7 +189,7 @@ def find_parameters(
 ) -> None:
     """Find declared parameters, and the kind of each text.
 
-    ``most`` bytes make a name at most; ``paths`` are declared ones (uint8, text n from ``bounds[n]``), ``spans``
+    A name has at most ``max_name_length`` bytes; ``paths`` are declared ones (uint8, text n from ``bounds[n]``), ``spans``
     (int64[n, paths, 2], -1) get the addresses of their values; ``seen`` is scratch for names, int64[2, 2, MAX_NAMES].
     ``escaped`` says whether a value has escapes, ``controls`` how many control characters are in all, ``stops`` where
     a text is wrong.
@@ -198,6 +198,6 @@ def find_parameters(
         kinds[row], escaped[row], controls[row], stops[row] = ABSENT, False, 0, 0
         if length[row] >= 0:
             end = address[row] + np.uint64(length[row])
-            found = _read_text(address[row], end, strict, most, paths, bounds, spans[row], seen)
+            found = _read_text(address[row], end, strict, max_name_length, paths, bounds, spans[row], seen)
             kinds[row], escaped[row], controls[row] = found[0], found[2], found[3]
             stops[row] = np.int64(found[1] - address[row])

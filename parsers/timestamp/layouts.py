@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NAMES = {"month_name": MONTHS, "weekday": WEEKDAYS, "ampm": ("am", "pm")}
 _NUMBERS = {"year", "year2", "month", "day", "hour", "hour12", "minute", "second", "fraction"}
 
-EXAMPLES_AT_MOST = 200
+MAX_EXAMPLES = 200
 """Example texts of one layout; a layout with more counts as ambiguous."""
 
 
@@ -103,8 +103,8 @@ def unambiguous_layouts(patterns: Iterable[TimePattern | str]) -> list[Layout]:
 def _is_read(layout: Layout, regexes: Sequence[re.Pattern[str]]) -> bool:
     if not regexes:
         return False
-    texts = list(islice(map("".join, product(*(_examples(*element) for element in layout))), EXAMPLES_AT_MOST + 1))
-    return len(texts) > EXAMPLES_AT_MOST or any(regex.match(text) for regex in regexes for text in texts)
+    texts = list(islice(map("".join, product(*(_examples(*element) for element in layout))), MAX_EXAMPLES + 1))
+    return len(texts) > MAX_EXAMPLES or any(regex.match(text) for regex in regexes for text in texts)
 
 
 def _examples(element: Element, width: int) -> Sequence[str]:

@@ -48,7 +48,7 @@ ZONES = {name: hours for hours, names in _BY_HOURS.items() for name in names.spl
 """Abbreviations of zones and their hours from UTC: those of RFC 2822 as it says (``CST`` is North America's, not China's),
 and those of the IANA database that mean one thing (``BST`` is Britain's; ``IST`` and ``AST`` mean several and are none)."""
 
-LAYOUTS_AT_MOST = 64
+MAX_LAYOUTS = 64
 _OFFSET = r"z|[+-]\d\d(?::?\d\d)?"
 _OFFSET_WIDTHS = (1, 6, 5, 3)
 _ZONE_ID = r"[a-z]+(?:/[a-z0-9_+\-]+){1,2}"
@@ -102,7 +102,7 @@ class TimePattern:
                 layout = _place_elements(elements, widths)
                 if layout not in layouts:
                     layouts.append(layout)
-                if len(layouts) > LAYOUTS_AT_MOST:
+                if len(layouts) > MAX_LAYOUTS:
                     return []
         return layouts
 
@@ -193,11 +193,11 @@ def _letters(token: str, at: int) -> Element:
     return element
 
 
-def _number(kind: str, most: int = 2) -> Callable[[int], Element | None]:
+def _number(kind: str, max_digits: int = 2) -> Callable[[int], Element | None]:
     def make(letters: int) -> Element | None:
-        if letters > most:
+        if letters > max_digits:
             return None
-        widths = tuple(range(most, 0, -1)) if letters == 1 else (letters,)
+        widths = tuple(range(max_digits, 0, -1)) if letters == 1 else (letters,)
         return Element(kind, rf"\d{{{min(widths)},{max(widths)}}}", widths)
 
     return make

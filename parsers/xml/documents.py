@@ -29,7 +29,7 @@ class DocumentError(ValueError):
     """A text that is not a document, or one that is refused; the message is the reason."""
 
 
-def read_document(text: str, keep_namespaces: bool, most_depth: int) -> Element:
+def read_document(text: str, keep_namespaces: bool, max_depth: int) -> Element:
     """The root of a document. Raises DocumentError."""
     builder = TreeBuilder()
     parser = expat.ParserCreate("utf-8")  # whatever the document says: the text was decoded by its source
@@ -43,8 +43,8 @@ def read_document(text: str, keep_namespaces: bool, most_depth: int) -> Element:
     except expat.ExpatError as error:
         raise DocumentError(f"is not XML: {error}") from None
     root: Element = builder.close()
-    if text.count("</") >= most_depth and _deeper(root, most_depth):
-        raise DocumentError(f"is nested deeper than {most_depth} elements")
+    if text.count("</") >= max_depth and _deeper(root, max_depth):
+        raise DocumentError(f"is nested deeper than {max_depth} elements")
     if not keep_namespaces:
         _without_prefixes(root)
     return root
@@ -54,9 +54,9 @@ def _refuse(name: str, *rest: object) -> NoReturn:
     raise DocumentError(f"has a document type ({name[:60]!r}), which is refused")
 
 
-def _deeper(root: Element, most: int) -> bool:
+def _deeper(root: Element, max_depth: int) -> bool:
     level: Sequence[Element] = [root]
-    for _ in range(most):
+    for _ in range(max_depth):
         level = [child for element in level for child in element]
         if not level:
             return False

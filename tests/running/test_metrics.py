@@ -135,4 +135,4 @@ def test_names_beyond_the_limit_are_added_up() -> None:
     )
 
     assert len(one.sums["matches"]) == 10_001
-    assert one.most("matches", 2) == [("(others)", 5), ("7", 2)]
+    assert one.top("matches", 2) == [("(others)", 5), ("7", 2)]

@@ -49,9 +49,9 @@ def _repeat(node: Repeat) -> str:
     if node.kind == "possessive":
         raise NotImplementedError
     part = f"(?:{_text(node.part)})"
-    bounds = f"{{{node.least},{'' if node.most is None else node.most}}}"
-    if node.most is None and isinstance(node.part, Chars) and has_all_wide(node.part.of):
-        return f"(?:{part}{{{node.least}}}){_set(node.part.of.ascii | masks.NON_ASCII)}*{_SUFFIX[node.kind]}{_OUTSIDE}"
+    bounds = f"{{{node.minimum},{'' if node.maximum is None else node.maximum}}}"
+    if node.maximum is None and isinstance(node.part, Chars) and has_all_wide(node.part.of):
+        return f"(?:{part}{{{node.minimum}}}){_set(node.part.of.ascii | masks.NON_ASCII)}*{_SUFFIX[node.kind]}{_OUTSIDE}"
     return f"{part}{bounds}{_SUFFIX[node.kind]}"
 
 

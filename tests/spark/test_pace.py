@@ -55,4 +55,4 @@ def test_a_small_rest_is_added_to_the_batch(limit: Limit, end: int) -> None:
     def latest(asked: Limit) -> int:
         return min(asked.max_bytes, asked.until or 10_000)
 
-    assert end_of_batch(latest, limit, most=2000) == end
+    assert end_of_batch(latest, limit, max_bytes=2000) == end

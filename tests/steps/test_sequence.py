@@ -201,7 +201,7 @@ class Oracle(NamedTuple):
     pattern: Pattern
     comparisons: list[tuple[str, str, str, str, str, str]]
     """Name, field, operator, first or last, earlier name, its field."""
-    most: int
+    max_events: int
     after: str
 
     def fits(self, event: dict[str, Any], branch: Branch) -> set[str]:
@@ -223,10 +223,10 @@ class Oracle(NamedTuple):
             return
         (item, count), rest = todo[0], todo[1:]
         more: list[Way] = []
-        if item.most is None or count < item.most:
+        if item.maximum is None or count < item.maximum:
             more = list(self._more(item, count, rest, path))
         over = []
-        if count >= item.least:
+        if count >= item.minimum:
             kept = set(starts((item,))) if item.possessive and more else set()
             over = list(self._over(rest, path._replace(kept_by=path.kept_by | kept)))
         yield from over + more if item.reluctant else more + over
@@ -234,7 +234,7 @@ class Oracle(NamedTuple):
     def _more(self, item: Any, count: int, rest: tuple, path: Passed) -> Iterator[Way]:
         again = path._replace(follows=item.consecutive) if count else path
         # as many times as a state of the automaton counts
-        todo = ((item, min(count + 1, item.most or max(item.least, 1))), *rest)
+        todo = ((item, min(count + 1, item.maximum or max(item.minimum, 1))), *rest)
         if isinstance(item, PatternElement):
             yield Way(item, ALL if again.follows else again.absent, again.kept_by, todo)
             return
@@ -248,7 +248,7 @@ class Oracle(NamedTuple):
         own = [way for way in self.ways((inner[0], END_OF_GROUP), path) if way.element and way.element.name]
         own = [way._replace(todo=(*way.todo[:-1], *rest, *todo)) for way in own]
         over: list[Way] = []
-        if not item.least and rest:
+        if not item.minimum and rest:
             kept = set(starts((item,))) if item.possessive else set()
             absent = path.absent | set(rest[0][0].absent)
             passed = Passed(begins or rest[0][0].next, absent, path.kept_by | kept)
@@ -269,7 +269,7 @@ class Oracle(NamedTuple):
             event, found = events[at], []
             if event["seconds"] - events[start]["seconds"] >= WITHIN:
                 break
-            if at - start >= self.most:
+            if at - start >= self.max_events:
                 return None
             for branch in branches:
                 names = self.fits(event, branch)

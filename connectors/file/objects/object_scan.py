@@ -63,15 +63,15 @@ class ObjectScan:
         following = max([position.next, *(file.discovery_number + 1 for file in unread.values())])
         return FileOffsets(unread, following, read, None if self.inbox is None else cursor)
 
-    def _new_objects(self, cursor: float, known: set[str], most: int) -> tuple[list[StoredObject], float]:
+    def _new_objects(self, cursor: float, known: set[str], max_objects: int) -> tuple[list[StoredObject], float]:
         """Objects whose key is not known, listed ones before announced ones, and the cursor of the listing after them."""
         begin = cursor - self.late_seconds
         listing = self.list_objects()
-        found = list(islice(_unknown(listing, begin, known), most))
-        taken = listing[-1:] if len(found) < most else found[-1:]
+        found = list(islice(_unknown(listing, begin, known), max_objects))
+        taken = listing[-1:] if len(found) < max_objects else found[-1:]
         if self.inbox is not None:
             known = known.union(one.key for one in found)
-            found += islice(_unknown(self.inbox.objects(), begin, known), most - len(found))
+            found += islice(_unknown(self.inbox.objects(), begin, known), max_objects - len(found))
         return found, max([cursor, *(one.written for one in taken)])
 
     def skip_all(self) -> FileOffsets:

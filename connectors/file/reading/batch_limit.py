@@ -89,16 +89,16 @@ def _end_near(file: TrackedFile, begin: int, wanted: int, boundaries: LineBounda
         return file
 
 
-def _end_after_events(file: TrackedFile, begin: int, most: int, boundaries: LineBoundaries) -> tuple[TrackedFile, int]:
-    """Reduce to the end of its ``most``-th event; also return the number of events."""
+def _end_after_events(file: TrackedFile, begin: int, max_events: int, boundaries: LineBoundaries) -> tuple[TrackedFile, int]:
+    """Reduce to the end of its ``max_events``-th event; also return the number of events."""
     if file.offset == begin:
         return file, 0
     try:
         with open_tracked(file) as stream:
-            end, events = boundaries.count(stream, begin, file.offset, most)
+            end, events = boundaries.count(stream, begin, file.offset, max_events)
             return _with_offset(file, end, stream), events
     except (FileLostError, CorruptError):
-        return file, most  # to its end: the read gives a dead letter for the broken part, and nothing after it
+        return file, max_events  # to its end: the read gives a dead letter for the broken part, and nothing after it
 
 
 def _with_offset(file: TrackedFile, end: int, stream: FileStream) -> TrackedFile:

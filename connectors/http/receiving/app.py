@@ -157,9 +157,9 @@ class _BodyBuffer:
 
     async def read(self, receive: Receive, announced: str) -> bytes:
         """Return the body."""
-        most = self._app.max_body_bytes()
-        if announced.isdigit() and int(announced) > most:
-            raise too_large(most)
+        max_bytes = self._app.max_body_bytes()
+        if announced.isdigit() and int(announced) > max_bytes:
+            raise too_large(max_bytes)
         parts: list[bytes] = []
         while True:
             message = await receive()
@@ -167,8 +167,8 @@ class _BodyBuffer:
                 raise ConnectionError
             part = message.get("body", b"")
             self.add(len(part))
-            if self._size > most:
-                raise too_large(most)
+            if self._size > max_bytes:
+                raise too_large(max_bytes)
             parts.append(part)
             if not message.get("more_body"):
                 return parts[0] if len(parts) == 1 else b"".join(parts)

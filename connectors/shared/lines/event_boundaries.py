@@ -47,8 +47,8 @@ class LineBoundaries:
         """Like `last_event_end`, up to the end of a line."""
         return end
 
-    def batch_end(self, stream: Seekable, start: int, end: int, most: int) -> int:
-        """Like `complete_events_end`, or ``end`` if a batch of ``most`` bytes ends earlier anyway: a long file is not
+    def batch_end(self, stream: Seekable, start: int, end: int, max_bytes: int) -> int:
+        """Like `complete_events_end`, or ``end`` if a batch of ``max_bytes`` ends earlier anyway: a long file is not
         searched for every batch.
         """
         return end
@@ -57,10 +57,10 @@ class LineBoundaries:
         """Return the beginning of the first event at or after ``at``; None if there is none before ``end``."""
         return next_line_end(stream, at - self.charset.unit, end, self.charset)
 
-    def count(self, stream: Seekable, begin: int, end: int, most: int) -> tuple[int, int]:
-        """Return the offset after ``most`` events from an event's beginning, or ``end``, and the number of events."""
+    def count(self, stream: Seekable, begin: int, end: int, max_events: int) -> tuple[int, int]:
+        """Return the offset after ``max_events`` from an event's beginning, or ``end``, and the number of events."""
         stream.skip(begin - stream.at)
-        return count_lines(stream, end, most, self.charset)
+        return count_lines(stream, end, max_events, self.charset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ class MultilineBoundaries(LineBoundaries):
             begin = block.end
         return begin
 
-    def batch_end(self, stream: Seekable, start: int, end: int, most: int) -> int:
+    def batch_end(self, stream: Seekable, start: int, end: int, max_bytes: int) -> int:
         grouping = self.cutter.grouping
         assert grouping is not None
         largest = max(grouping.max_bytes, self.cutter.max_line_bytes) + 1
-        return end if end - start > max(most, largest) else self.complete_events_end(stream, start, end)
+        return end if end - start > max(max_bytes, largest) else self.complete_events_end(stream, start, end)
 
     def next_event_begin(self, stream: Seekable, at: int, end: int) -> int | None:
         begin, size = next_line_end(stream, at - 1, end, self.charset), FIRST_SEARCH_BYTES
@@ -92,11 +92,11 @@ class MultilineBoundaries(LineBoundaries):
             begin, size = until, size * _SEARCH_GROWTH
         return None
 
-    def count(self, stream: Seekable, begin: int, end: int, most: int) -> tuple[int, int]:
+    def count(self, stream: Seekable, begin: int, end: int, max_events: int) -> tuple[int, int]:
         events = 0
         for block in self.cutter.cut_blocks(_bound_reads(stream, begin, end), begin):
-            if events + len(block.starts) > most:
-                return int(block.starts[most - events]), most
+            if events + len(block.starts) > max_events:
+                return int(block.starts[max_events - events]), max_events
             events += len(block.starts)
         return end, events
 

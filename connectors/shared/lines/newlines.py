@@ -53,8 +53,8 @@ def next_line_end(stream: Seekable, at: int, end: int, charset: Charset) -> int 
     return None
 
 
-def count_lines(stream: Seekable, end: int, most: int, charset: Charset) -> tuple[int, int]:
-    """Count lines from the stream's position: return the offset after ``most`` lines, or ``end`` (an incomplete last line
+def count_lines(stream: Seekable, end: int, max_lines: int, charset: Charset) -> tuple[int, int]:
+    """Count lines from the stream's position: return the offset after ``max_lines``, or ``end`` (an incomplete last line
     counts), and the number of lines.
     """
     import numpy as np
@@ -63,8 +63,8 @@ def count_lines(stream: Seekable, end: int, most: int, charset: Charset) -> tupl
     while at < end and (block := stream.read(min(_READ_BYTES, end - at))):
         units = np.frombuffer(block, f"<u{charset.unit}", len(block) // charset.unit)
         found = np.flatnonzero(units == int.from_bytes(charset.newline, "little"))
-        if lines + len(found) >= most:
-            return at + (int(found[most - lines - 1]) + 1) * charset.unit, most
+        if lines + len(found) >= max_lines:
+            return at + (int(found[max_lines - lines - 1]) + 1) * charset.unit, max_lines
         lines, at, ended = lines + len(found), at + len(block), block.endswith(charset.newline)
     return end, lines + (not ended)
 

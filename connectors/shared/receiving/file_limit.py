@@ -10,8 +10,8 @@ OTHER_OPEN_FILES = 512
 
 def raise_file_limit(connections: int) -> None:
     """Raise this process's limit of open files for the connections, as far as the system allows."""
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + OTHER_OPEN_FILES
-    if now != resource.RLIM_INFINITY and now < wanted:
-        allowed = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = connections + OTHER_OPEN_FILES
+    if soft_limit != resource.RLIM_INFINITY and soft_limit < needed:
+        allowed = needed if hard_limit == resource.RLIM_INFINITY else min(needed, hard_limit)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard_limit))

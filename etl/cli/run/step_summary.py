@@ -50,7 +50,7 @@ def _rules(step: str, measured: StepMeasures, totals: Totals) -> Iterator[str]:
 
 
 def _format_matches(measured: StepMeasures, whole: float) -> Iterator[str]:
-    top = measured.most("matches", MAX_RULES)
+    top = measured.top("matches", MAX_RULES)
     if not top:
         return
     shares = _shares(measured)

@@ -42,8 +42,8 @@ def format_summary(plan: Plan, totals: Totals, verbose: bool = False) -> Iterato
 
 def _reason_lines(totals: Totals) -> Iterator[str]:
     """The most frequent reasons of dead letters."""
-    most = sorted(totals.rejected.items(), key=lambda one: -one[1].events)
-    yield from (f"    {reason_line(where, rejected)}" for where, rejected in most[:MAX_REASONS])
+    by_frequency = sorted(totals.rejected.items(), key=lambda one: -one[1].events)
+    yield from (f"    {reason_line(where, rejected)}" for where, rejected in by_frequency[:MAX_REASONS])
 
 
 def _format_writes(sink: SinkTotals) -> str:

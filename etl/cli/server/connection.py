@@ -41,17 +41,17 @@ class RefusedError(EtlError):
 class Pace:
     """How long a server with many viewers wants each of them to wait."""
 
-    least_seconds: float = 0.0
+    min_seconds: float = 0.0
     """The shortest pause before the next request."""
 
     def note(self, answer: http.client.HTTPResponse) -> None:
         """Take over what an answer says."""
         with suppress(ValueError):
-            self.least_seconds = min(60.0, max(0.0, float(answer.headers.get("Poll-After", "0"))))
+            self.min_seconds = min(60.0, max(0.0, float(answer.headers.get("Poll-After", "0"))))
 
     def pause(self, seconds: float) -> float:
         """Wait these seconds, or longer if the server asks for it."""
-        return max(seconds, self.least_seconds)
+        return max(seconds, self.min_seconds)
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def has_perl_semantics(node: Node, number: int) -> bool:
 def _is_sure_in_repeat(node: Repeat, number: int) -> bool:
     if isinstance(node.part, Group) and node.part.number == number:
         return not first_bytes(node.part)[1]
-    return has_perl_semantics(node.part, number) if (node.least, node.most) == (0, 1) else not _holds(node.part, number)
+    return has_perl_semantics(node.part, number) if (node.minimum, node.maximum) == (0, 1) else not _holds(node.part, number)
 
 
 def _holds(node: Node, number: int) -> bool:

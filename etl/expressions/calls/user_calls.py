@@ -43,8 +43,8 @@ def bind_call(function: UserFunction, args: Sequence[BoundNode]) -> BoundNode:
 
 
 def _count_message(function: UserFunction, count: int) -> str:
-    most, least = len(function.parameters), function.required
-    accepted = str(most) if most == least else f"{least} to {most}"
+    maximum, minimum = len(function.parameters), function.required
+    accepted = str(maximum) if maximum == minimum else f"{minimum} to {maximum}"
     arguments = "argument" if accepted == "1" else "arguments"
     return f"{function.name}() takes {accepted} {arguments}, and here {'is' if count == 1 else 'are'} {count}"
 

@@ -39,7 +39,7 @@ _LOOK_AROUNDS = {"(?=": (True, False), "(?!": (True, True), "(?<=": (False, Fals
 _QUOTED = re.compile(r"\\Q(?P<text>.*?)(?:\\E|\Z)|\\.", re.DOTALL)
 _NAMED = re.compile(r"\(\?<(?P<name>[a-zA-Z][a-zA-Z0-9]*)>")
 _FLAGS = re.compile(r"\(\?(?P<on>[a-zA-Z]*)(?:-(?P<off>[a-zA-Z]*))?(?P<end>[:)])")
-_COUNT = re.compile(r"(?P<sign>[*+?])|\{(?P<least>\d+)(?P<comma>,(?P<most>\d*))?\}")
+_COUNT = re.compile(r"(?P<sign>[*+?])|\{(?P<minimum>\d+)(?P<comma>,(?P<maximum>\d*))?\}")
 _COUNTS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _KINDS: Mapping[str, Literal["greedy", "lazy", "possessive"]] = {"?": "lazy", "+": "possessive"}
 
@@ -189,30 +189,30 @@ class _Reader(CharacterReader):
         found = _COUNT.match(self.text, self.at)
         if found is None:
             return node
-        least, most = self._counts(found)
+        minimum, maximum = self._counts(found)
         self.at = found.end()
         kind = _KINDS.get(self.text[self.at : self.at + 1], "greedy")
         self.at += kind != "greedy"
         if self.text.startswith("{", self.at):
             raise NoFormError("a count of a count")
-        _must_repeat(node, least, most)
+        _must_repeat(node, minimum, maximum)
         atom = Atomic(node) if kind == "possessive" and not isinstance(node, Chars) else node
-        return Repeat(atom, least, most, kind)
+        return Repeat(atom, minimum, maximum, kind)
 
     def _counts(self, found: re.Match[str]) -> tuple[int, int | None]:
         if found["sign"]:
             return _COUNTS[found["sign"]]
-        least = int(found["least"])
-        most = least if not found["comma"] else int(found["most"]) if found["most"] else None
-        if most is not None and most < least:
+        minimum = int(found["minimum"])
+        maximum = minimum if not found["comma"] else int(found["maximum"]) if found["maximum"] else None
+        if maximum is not None and maximum < minimum:
             raise PatternError(f"the count at {self.at} falls", self.at)
-        return least, most
+        return minimum, maximum
 
 
-def _must_repeat(node: Node, least: int, most: int | None) -> None:
+def _must_repeat(node: Node, minimum: int, maximum: int | None) -> None:
     if isinstance(node, Anchor | LookAround):
         raise NoFormError("a repeated boundary or look-around")
     if first_bytes(node)[1] and (
-        least > 1 or most not in (1, None)
+        minimum > 1 or maximum not in (1, None)
     ):  # Java ends a loop at an empty iteration, whatever the count
         raise NoFormError("a count of what may be empty")

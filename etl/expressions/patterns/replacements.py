@@ -34,7 +34,7 @@ def re2_pattern(regex: Regex) -> str:
 
 def _is_doubtful(node: Node) -> bool:
     """Whether the node is a loop whose groups, or whose empty iterations, may differ from Java's."""
-    if not isinstance(node, Repeat) or node.most == 1:
+    if not isinstance(node, Repeat) or node.maximum == 1:
         return False
     return first_bytes(node.part)[1] or any(isinstance(inner, Group) for inner in walk(node.part))
 

@@ -55,7 +55,7 @@ def _repeat_at_end(node: Repeat) -> Node:
     """Only the required iterations remain."""
     if captures(node):
         return node
-    return EMPTY if node.least == 0 else simplify_end(node.part) if node.least == 1 else replace(node, most=node.least)
+    return EMPTY if node.minimum == 0 else simplify_end(node.part) if node.minimum == 1 else replace(node, maximum=node.minimum)
 
 
 def _sequence_at_end(node: Sequence) -> Node:

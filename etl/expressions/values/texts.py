@@ -54,10 +54,10 @@ def substring(position: int, count: int | None, text: Any) -> Any:
     return pc.if_else(short, _without_first(window, missing, -position), sliced)
 
 
-def _without_first(text: Any, counts: Any, most: int) -> Any:
-    """Each text without its first ``counts`` characters; ``most`` is their upper bound."""
+def _without_first(text: Any, counts: Any, max_count: int) -> Any:
+    """Each text without its first ``counts`` characters; ``max_count`` is their upper bound."""
     result = text
-    for count in range(1, most + 1):
+    for count in range(1, max_count + 1):
         result = pc.if_else(pc.equal(counts, count), pc.utf8_slice_codeunits(text, count, None), result)
     return result
 

@@ -76,16 +76,16 @@ class _Builder:
 
     def build(self) -> None:
         left = list(range(len(self.events)))
-        least = max(MIN_LINES, int(MIN_SHARE * len(left))) if len(left) > 1 else 1
+        min_lines = max(MIN_LINES, int(MIN_SHARE * len(left))) if len(left) > 1 else 1
         for _ in range(MAX_HEADERS):
-            header = find_header([self.events[number] for number in left]) if len(left) >= least else None
-            if header is None or len(header.lines) < least or not _is_informative(header):
+            header = find_header([self.events[number] for number in left]) if len(left) >= min_lines else None
+            if header is None or len(header.lines) < min_lines or not _is_informative(header):
                 break
             self._add_header(header, left)
             having = set(header.lines)
             left = [number for at, number in enumerate(left) if at not in having]
-        if len(left) >= least:
-            self._add_templates([(number, self.events[number]) for number in left], "^", least)
+        if len(left) >= min_lines:
+            self._add_templates([(number, self.events[number]) for number in left], "^", min_lines)
 
     def _add_header(self, header: Header, left: Sequence[int]) -> None:
         names = name_columns(header.columns, header.after)
@@ -97,8 +97,8 @@ class _Builder:
         if not any(text.strip() for _, text in messages):
             self.patterns.append(Pattern(rf"{pattern}\s*\z", len(messages), self.events[messages[0][0]]))
             return
-        least = max(MIN_LINES + 1, int(MIN_MESSAGE_SHARE * len(self.events)))
-        chosen = [one for one in find_templates(messages) if len(one.lines) >= least and _is_worth(one)][:MAX_MESSAGES]
+        min_lines = max(MIN_LINES + 1, int(MIN_MESSAGE_SHARE * len(self.events)))
+        chosen = [one for one in find_templates(messages) if len(one.lines) >= min_lines and _is_worth(one)][:MAX_MESSAGES]
         taken = {name for names in _FIELD.findall(pattern) for name in names if name}
         beginning = self._add_name(pattern) if chosen else pattern
         for one in chosen:
@@ -138,9 +138,9 @@ class _Builder:
             self.notes.append(f"the times may also be {others}: the lines do not tell")
         return replace(column, form=column.form.with_format(chosen))
 
-    def _add_templates(self, lines: Sequence[tuple[int, str]], beginning: str, least: int) -> None:
+    def _add_templates(self, lines: Sequence[tuple[int, str]], beginning: str, min_lines: int) -> None:
         for one in find_templates(lines)[:MAX_MESSAGES]:
-            if len(one.lines) >= least and _is_worth(one):
+            if len(one.lines) >= min_lines and _is_worth(one):
                 text, names = message_pattern(one, set())
                 if names:
                     self.patterns.append(Pattern(rf"{beginning}{text}\s*\z", len(one.lines), self.events[one.lines[0]]))

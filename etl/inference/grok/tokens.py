@@ -72,12 +72,12 @@ def kind_of(text: str) -> str:
     return found.lastgroup or "text" if found else "text"
 
 
-def tokenize(line: str, most: int = 14) -> list[Token]:
+def tokenize(line: str, max_tokens: int = 14) -> list[Token]:
     """The first tokens of a line."""
     found: list[Token] = []
     for token in _tokenize(line, 0, len(line)):
         found.append(token)
-        if len(found) == most:
+        if len(found) == max_tokens:
             break
     return found
 

@@ -20,7 +20,7 @@ from etl.rules.correlation.routes import COUNTED, COUNTS
 from etl.rules.correlation.slots import Slots, whole_rows, without_replaced
 from etl.rules.correlation.state_rows import PANES, StateUpdate, pane_lengths
 
-_LEAST_PANE = 600_000_000
+_MIN_PANE = 600_000_000
 """Microseconds of the longest panes where only tables have correlations, of which nothing is known when a run starts."""
 
 FEW_OTHERS = 8
@@ -47,7 +47,7 @@ class CorrelatedGroups:
 
     @property
     def _longest_pane(self) -> int:
-        return max(self.longest // PANES, _LEAST_PANE)
+        return max(self.longest // PANES, _MIN_PANE)
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """A row for each correlation that an event counts for; events older than the watermark are late."""

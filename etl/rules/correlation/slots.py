@@ -186,9 +186,9 @@ class Slots:
     def scratch_buffers(self) -> ScratchBuffers:
         """Make the memory that a kernel works in."""
         conditions = self.table.conditions
-        most_codes = max(int(self.codes.max(initial=0)), self.table.max_rules) + 1
+        max_codes = max(int(self.codes.max(initial=0)), self.table.max_rules) + 1
         stack, begun = (np.empty(len(some) + 1, np.int64) for some in (conditions.program, conditions.places))
-        return ScratchBuffers(np.zeros(most_codes, np.int64), stack, begun)
+        return ScratchBuffers(np.zeros(max_codes, np.int64), stack, begun)
 
 
 def numbers(rows: pa.Table, name: str) -> Any:
@@ -234,7 +234,7 @@ def current_rows(rows: pa.Table, slot: Any, slots: int) -> tuple[StoredSlots, An
     """What is stored of slots; and bool[n]: the rows that count, by their slots."""
     epoch = _one_chunk(rows, "epoch").fill_null(NEW).to_numpy()
     is_burst = rows.column("burst_end").is_valid().to_numpy()
-    stored = StoredSlots(*(np.full(slots, least, np.int64) for least in (NEW, NEW, NEVER, 0)))
+    stored = StoredSlots(*(np.full(slots, unset_value, np.int64) for unset_value in (NEW, NEW, NEVER, 0)))
     current = np.empty(len(rows), np.bool_)
     find_current(slot, epoch, numbers(rows, "offset"), is_burst, numbers(rows, PANE), stored, current)
     return stored, current

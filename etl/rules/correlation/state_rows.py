@@ -26,9 +26,9 @@ _FEW = 16
 is written again."""
 
 
-def pane_lengths(spans: Any, most: int) -> Any:
-    """int64: microseconds of a pane for these timespans, ``most`` of them at most."""
-    return np.clip(spans // PANES, 1, most)
+def pane_lengths(spans: Any, max_length: int) -> Any:
+    """int64: microseconds of a pane for these timespans, at most ``max_length``."""
+    return np.clip(spans // PANES, 1, max_length)
 
 
 @dataclass(frozen=True)

@@ -71,8 +71,8 @@ class Engine:
             if not self._types <= {(field.name, field.type) for field in schema}:
                 self._compile(schema)
             self._last_schema = batch.schema
-        most = max(64, min(_ROWS, _BITS // max(len(self.predicates), 1)))
-        parts = [self._run(batch.slice(first, most)) for first in range(0, max(batch.num_rows, 1), most)]
+        max_rows = max(64, min(_ROWS, _BITS // max(len(self.predicates), 1)))
+        parts = [self._run(batch.slice(first, max_rows)) for first in range(0, max(batch.num_rows, 1), max_rows)]
         return parts[0] if len(parts) == 1 else _concatenate(parts)
 
     # ── Compiling ─────────────────────────────────────────────────────────────────────────────────

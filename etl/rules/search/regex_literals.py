@@ -20,7 +20,7 @@ SHORTEST = 2
 RARE = frozenset("`^~!@#$|<>{}[];&*?+%")
 """except these, which are in few texts."""
 
-MOST = 256
+MAX_ALTERNATIVES = 256
 """Largest number of alternatives; with more, every text is tested."""
 
 Dialect = Literal["re2", "regex", "java"]
@@ -46,7 +46,7 @@ def required_literals(pattern: str, dialect: Dialect = "re2") -> tuple[str, ...]
     """Literals of which every match contains one, in any case of ASCII letters; empty if none are known."""
     tree = _parse(pattern)
     found = _find_required(tree, _EQUAL_LETTERS[dialect]) if tree is not None else ()
-    return found if _worth(found) >= SHORTEST and len(found) <= MOST else ()
+    return found if _worth(found) >= SHORTEST and len(found) <= MAX_ALTERNATIVES else ()
 
 
 def all_required_literals(pattern: str, dialect: Dialect = "re2") -> list[tuple[str, ...]]:
@@ -55,7 +55,7 @@ def all_required_literals(pattern: str, dialect: Dialect = "re2") -> list[tuple[
     while isinstance(tree, Group | Capture | Atomic):
         tree = tree.part
     found = _runs(list(_flat([tree])), _EQUAL_LETTERS[dialect]) if isinstance(tree, Parts) else ()
-    return sorted((one for one in dict.fromkeys(found) if one and len(one) <= MOST), key=_worth, reverse=True)
+    return sorted((one for one in dict.fromkeys(found) if one and len(one) <= MAX_ALTERNATIVES), key=_worth, reverse=True)
 
 
 def exact_required_literals(pattern: str) -> list[tuple[str, ...]]:
@@ -64,7 +64,7 @@ def exact_required_literals(pattern: str) -> list[tuple[str, ...]]:
     while isinstance(tree, Group | Capture | Atomic):
         tree = tree.part
     found = _runs(list(_flat([tree])), None) if isinstance(tree, Parts) else ()
-    with_letters = [one for one in dict.fromkeys(found) if one and len(one) <= MOST and any(map(_has_letters, one))]
+    with_letters = [one for one in dict.fromkeys(found) if one and len(one) <= MAX_ALTERNATIVES and any(map(_has_letters, one))]
     return sorted(with_letters, key=_worth, reverse=True)
 
 
@@ -100,7 +100,7 @@ def _min_length(node: Node) -> int:
     if isinstance(node, Choice):
         return min(map(_min_length, node.parts), default=0)
     if isinstance(node, Repeat):
-        return node.least * _min_length(node.part)
+        return node.minimum * _min_length(node.part)
     return _min_length(node.part) if isinstance(node, Group | Capture | Atomic) else 0
 
 
@@ -109,7 +109,7 @@ def _find_required(node: Node, equal: EqualLetters | None) -> tuple[str, ...]:
         found = [_find_required(part, equal) for part in node.parts]
         return tuple(dict.fromkeys(text for one in found for text in one)) if all(found) else ()
     if isinstance(node, Repeat):
-        return _find_required(node.part, equal) if node.least else ()
+        return _find_required(node.part, equal) if node.minimum else ()
     if isinstance(node, Group | Capture | Atomic):
         return _find_required(node.part, equal)
     if isinstance(node, Parts | Chars):
@@ -124,11 +124,11 @@ def _flat(parts: Sequence[Node]) -> Iterator[Node]:
             yield from _flat(part.parts)
         elif isinstance(part, Group | Capture | Atomic) and isinstance(part.part, Parts | Chars):
             yield from _flat([part.part])
-        elif isinstance(part, Repeat) and part.least and isinstance(part.part, Chars):
-            yield from [part.part] * min(part.least, MOST)
-            if part.most != part.least:
+        elif isinstance(part, Repeat) and part.minimum and isinstance(part.part, Chars):
+            yield from [part.part] * min(part.minimum, MAX_ALTERNATIVES)
+            if part.maximum != part.minimum:
                 yield Repeat(part.part, 0, None)
-        elif isinstance(part, Repeat) and part.least and isinstance(part.part, Parts | Group | Capture | Atomic):
+        elif isinstance(part, Repeat) and part.minimum and isinstance(part.part, Parts | Group | Capture | Atomic):
             # the first repeat follows what is before, what is after follows the last repeat
             yield from _flat([part.part])
             yield Repeat(part.part, 0, None)

@@ -24,7 +24,7 @@ from etl.scanner.scanner import Scanner
 LARGE = 16
 """Count of repeats from which on RE2 takes longer to compile an expression than to search the texts of a batch."""
 
-_COUNT = re.compile(r"\{(?P<least>\d+)(?:,(?P<most>\d*))?\}")
+_COUNT = re.compile(r"\{(?P<minimum>\d+)(?:,(?P<maximum>\d*))?\}")
 
 Engine = Literal["re2", "regex"]
 
@@ -71,7 +71,7 @@ def compile_matcher(pattern: str, automata: bool) -> Matcher:
 
 
 def _is_large(pattern: str) -> bool:
-    return any(int(count["most"] or count["least"]) >= LARGE for count in _COUNT.finditer(pattern))
+    return any(int(count["maximum"] or count["minimum"]) >= LARGE for count in _COUNT.finditer(pattern))
 
 
 def _check_regex(pattern: str) -> Literal["regex"]:

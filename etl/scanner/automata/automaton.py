@@ -104,10 +104,10 @@ class Automaton:
         if self.states[at].edges is None and may_grow():
             self._edges(self.states[at])
 
-    def complete(self, most: int) -> bool:
-        """Make all states; False if there are more than ``most``."""
+    def complete(self, max_states: int) -> bool:
+        """Make all states; False if there are more than ``max_states``."""
         at = 0
-        while at < len(self.states) <= most:
+        while at < len(self.states) <= max_states:
             self._edges(self.states[at])
             at += 1
         return at == len(self.states)

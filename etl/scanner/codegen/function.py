@@ -120,10 +120,10 @@ class _Function:
         for byte, edge in enumerate(self._graph.edges[row]):
             bytes_of.setdefault(edge, []).append(byte)
         value = self._code.load(here, BYTE)
-        most = max(bytes_of, key=lambda edge: len(bytes_of[edge]))
-        choice = self._build.switch(value, self._edge(most, here))
+        default = max(bytes_of, key=lambda edge: len(bytes_of[edge]))
+        choice = self._build.switch(value, self._edge(default, here))
         for edge, bytes_ in bytes_of.items():
-            way = None if edge is most else self._edge(edge, here)
+            way = None if edge is default else self._edge(edge, here)
             for byte in bytes_ if way else ():
                 choice.add_case(BYTE(byte), way)
 

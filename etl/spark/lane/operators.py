@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from etl.api import Operator, Schema, StatefulStep
 
-_MOST = 64
+_MAX_OPERATORS = 64
 """Operators that a process keeps."""
 
 
@@ -24,13 +24,13 @@ def operator_of(step: StatefulStep, incoming: Schema) -> Operator:
     if known := _by_identity.get(identity):
         return known[2]
     operator = _load_operator(pickle.dumps((step, incoming)))
-    if len(_by_identity) >= _MOST:
+    if len(_by_identity) >= _MAX_OPERATORS:
         _by_identity.clear()
     _by_identity[identity] = step, incoming, operator
     return operator
 
 
-@lru_cache(_MOST)
+@lru_cache(_MAX_OPERATORS)
 def _load_operator(step: bytes) -> Operator:
     found, incoming = pickle.loads(step)
     operator: Operator = found.operator(incoming)

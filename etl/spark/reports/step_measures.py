@@ -29,13 +29,13 @@ class StepMeasures:
                 known[name] = known.get(name, 0) + amount
         self.state.update(counted.state)
 
-    def most(self, measure: str, number: int) -> list[tuple[str, float]]:
+    def top(self, measure: str, number: int) -> list[tuple[str, float]]:
         """The ``number`` names with the largest amounts, in descending order."""
         return sorted(self.sums.get(measure, {}).items(), key=lambda one: (-one[1], one[0]))[:number]
 
     def as_numbers(self, number: int) -> dict[str, Any]:
         """Plain values: the largest amounts of each measure."""
-        return {**self.state, **{measure: dict(self.most(measure, number)) for measure in self.sums}}
+        return {**self.state, **{measure: dict(self.top(measure, number)) for measure in self.sums}}
 
 
 @dataclass

@@ -104,7 +104,7 @@ def _pattern(items: Sequence[PatternItem]) -> str:
     """The parts, which follow each other directly. Raises ValueError for parts that events stand between."""
     found = []
     for number, item in enumerate(items):
-        if item.absent or item.next != bool(number) or (item.most != 1 and not item.consecutive):
+        if item.absent or item.next != bool(number) or (item.maximum != 1 and not item.consecutive):
             raise ValueError("other events may stand between the parts")
         names = item.name if isinstance(item, PatternElement) else f"({' | '.join(map(_pattern, item.alternatives))})"
         found.append(names + _quantifier(item))
@@ -112,9 +112,9 @@ def _pattern(items: Sequence[PatternItem]) -> str:
 
 
 def _quantifier(item: PatternItem) -> str:
-    most = "" if item.most is None else str(item.most)
-    counted = f"{{{item.least}}}" if item.least == item.most else f"{{{item.least},{most}}}"
-    text = {(1, 1): "", (0, 1): "?", (1, None): "+", (0, None): "*"}.get((item.least, item.most), counted)
+    maximum = "" if item.maximum is None else str(item.maximum)
+    counted = f"{{{item.minimum}}}" if item.minimum == item.maximum else f"{{{item.minimum},{maximum}}}"
+    text = {(1, 1): "", (0, 1): "?", (1, None): "+", (0, None): "*"}.get((item.minimum, item.maximum), counted)
     return text + ("?" if item.reluctant else "")
 
 

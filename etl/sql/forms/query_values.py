@@ -100,7 +100,7 @@ class QueryValues:
         return _with_result(relation, key, f"{relation.scope.aliases[text_key(one)]}_of_{node.key}", text)
 
     def _compared(self, relation: Relation, node: Any, key: str) -> Relation:
-        """``x > ANY (SELECT …)`` and ALL: compares with the least or the greatest value. Without values ANY is false and ALL is
+        """``x > ANY (SELECT …)`` and ALL: compares with the smallest or the largest value. Without values ANY is false and ALL is
         true; else the result is not known after a null on either side, unless another value decides it."""
         from sqlglot import exp
 
@@ -111,9 +111,9 @@ class QueryValues:
         select, pairs = self._without_pairs(select, relation)
         value = select.expressions[0].unalias()
         items = [exp.Count(this=exp.Star()), exp.Count(this=value), exp.Min(this=value), exp.Max(this=value)]
-        relation, (rows, known, least, greatest) = self._join(relation, select, pairs, items, "left", at)
+        relation, (rows, known, minimum, maximum) = self._join(relation, select, pairs, items, "left", at)
         own = spark_text(node.this, relation.scope)
-        decisive = [least, greatest] if isinstance(node, (exp.EQ, exp.NEQ)) else [_decisive(node, is_all, least, greatest)]
+        decisive = [minimum, maximum] if isinstance(node, (exp.EQ, exp.NEQ)) else [_decisive(node, is_all, minimum, maximum)]
         tests = [f"{own} {_SIGNS[node.key]} {quoted(one)}" for one in decisive]
         met = f"coalesce({(' and ' if is_all else ' or ').join(tests)}, {'true' if is_all else 'false'})"
         decided = f"not {met} then false" if is_all else f"{met} then true"
@@ -208,11 +208,11 @@ class QueryValues:
 _SIGNS = {"eq": "=", "neq": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 
 
-def _decisive(node: Any, is_all: bool, least: str, greatest: str) -> str:
+def _decisive(node: Any, is_all: bool, minimum: str, maximum: str) -> str:
     """The field of the value that decides ``x > ANY`` or ``x > ALL``."""
     from sqlglot import exp
 
-    return greatest if isinstance(node, (exp.GT, exp.GTE)) == is_all else least
+    return maximum if isinstance(node, (exp.GT, exp.GTE)) == is_all else minimum
 
 
 def _with_result(relation: Relation, key: str, field: str, text: str | None) -> Relation:

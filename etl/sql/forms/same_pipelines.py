@@ -108,8 +108,8 @@ def _plain_parts(items: tuple[PatternItem, ...]) -> list[Any]:
     found = []
     for one in items:
         inner = one.name if isinstance(one, PatternElement) else [_plain_parts(part) for part in one.alternatives]
-        ways = (one.reluctant, one.possessive) if one.least != one.most else ()
-        found.append([inner, one.least, one.most, one.next, one.absent, *ways, one.most != 1 and one.consecutive])
+        ways = (one.reluctant, one.possessive) if one.minimum != one.maximum else ()
+        found.append([inner, one.minimum, one.maximum, one.next, one.absent, *ways, one.maximum != 1 and one.consecutive])
     return found
 
 

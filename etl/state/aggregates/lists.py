@@ -58,7 +58,7 @@ class ListElements(NamedTuple):
         """int64[groups + 1]: group g has the elements from ``ends[g]`` to ``ends[g + 1]``."""
         return np.concatenate(([0], np.cumsum(np.bincount(self.ids, minlength=self.groups))))
 
-    def most(self) -> int:
+    def max_size(self) -> int:
         """The number of elements of the largest group."""
         return int(np.diff(self.ends()).max(initial=0))
 

@@ -25,8 +25,8 @@ group's events too low."""
 _SHRINK = 2 / 3
 """Capacity of a level of values in proportion to the level above."""
 
-_LEAST = 8
-"""Capacity of a level at least."""
+_MIN_CAPACITY = 8
+"""The smallest capacity of a level."""
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -99,7 +99,7 @@ class PercentileEstimate:
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
         elements = ListElements.of(grouping, columns)
-        if elements.most() <= RANKS:
+        if elements.max_size() <= RANKS:
             return elements.lists()
         levels = elements.columns[1].to_numpy().copy()
         remaining = _compact(elements, order_keys(elements.columns[0]), levels)
@@ -142,11 +142,11 @@ def _reduce(elements: ListElements) -> ListElements:
     if not len(many):
         return elements
     values, counts = elements.columns[0], elements.columns[1].to_numpy()
-    least = np.zeros(elements.groups, np.int64)
+    discounts = np.zeros(elements.groups, np.int64)
     for group in many:
         own = counts[ends[group] : ends[group + 1]]
-        least[group] = np.partition(own, len(own) - COUNTERS - 1)[len(own) - COUNTERS - 1]
-    left = counts - least[elements.ids]
+        discounts[group] = np.partition(own, len(own) - COUNTERS - 1)[len(own) - COUNTERS - 1]
+    left = counts - discounts[elements.ids]
     return ListElements(elements.groups, elements.ids, [values, pa.array(left)]).take(np.flatnonzero(left > 0))
 
 
@@ -157,7 +157,7 @@ def _compact(elements: ListElements, keys: Numbers, levels: Numbers) -> Numbers:
     np.maximum.at(top, elements.ids, levels)
     level = 0
     while level <= int(levels.max(initial=0)):
-        capacity = np.maximum(RANKS * _SHRINK ** np.maximum(top - level, 0), _LEAST)
+        capacity = np.maximum(RANKS * _SHRINK ** np.maximum(top - level, 0), _MIN_CAPACITY)
         rows = np.flatnonzero(remaining & (levels == level))
         counts = np.bincount(elements.ids[rows], minlength=elements.groups)
         rows = rows[(counts > capacity)[elements.ids[rows]]]

@@ -168,7 +168,7 @@ class Histogram:
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
         elements = counted_elements(ListElements.of(grouping, columns))
-        if elements.most() > MAX_BUCKETS:
+        if elements.max_size() > MAX_BUCKETS:
             hint = "give a larger width, or a list of bounds"
             raise ComponentError(
                 f"aggregate {self.argument.aggregate!r} has more than {MAX_BUCKETS:,} buckets in a group; {hint}"
@@ -217,7 +217,7 @@ class DistinctCollect(Distinct):
 
 def _limit(elements: ListElements, argument: AggregateArgument, other: str) -> ListElements:
     """The elements. Raises ComponentError if a group has too many, which names an aggregate in bounded memory."""
-    if elements.most() > MAX_DISTINCT:
+    if elements.max_size() > MAX_DISTINCT:
         found = f"aggregate {argument.aggregate!r} has more than {MAX_DISTINCT:,} distinct values in a group"
         raise ComponentError(f"{found}: use {other}, under another name")
     return elements

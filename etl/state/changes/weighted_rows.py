@@ -77,11 +77,11 @@ class WeightedRows(ABC):
         """Equal rows as one with the sum of their weights, the earliest one; without those whose weights are 0 together."""
         return self.merged(rows, -(1 << 62))
 
-    def merged(self, rows: pa.Table, least: int) -> pa.Table:
-        """The same with weights that are at least so much."""
+    def merged(self, rows: pa.Table, min_weight: int) -> pa.Table:
+        """The same with weights of at least ``min_weight``."""
         groups = EventsByKey.of(self.row_hashes(rows), numbers(rows, TIME), numbers(rows, ORDER))
         sums = np.add.reduceat(numbers(rows, WEIGHT)[groups.order], groups.firsts[:-1]) if len(rows) else np.empty(0, np.int64)
-        weights = np.maximum(sums, least)
+        weights = np.maximum(sums, min_weight)
         if len(groups.hash) == len(rows) and (weights == sums).all():
             return rows
         firsts = earliest_added(rows, groups)

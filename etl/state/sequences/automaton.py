@@ -32,8 +32,8 @@ class Element:
     name: int
     """The bit of its events' masks."""
 
-    least: int = 1
-    most: int | None = 1
+    minimum: int = 1
+    maximum: int | None = 1
     """None for any number."""
 
     consecutive: bool = False
@@ -48,7 +48,7 @@ class Element:
     @property
     def counted(self) -> int:
         """The number of events up to which its states count."""
-        return self.most or max(self.least, 1)
+        return self.maximum or max(self.minimum, 1)
 
 
 class Onward(NamedTuple):
@@ -200,14 +200,14 @@ class _StateTable:
         return self._may_leave(element, count) and any(one.element == AT_END for one in self._linked.onward[element + 1])
 
     def _may_leave(self, element: int, count: int) -> bool:
-        return element < 0 or count >= self._elements[element].least
+        return element < 0 or count >= self._elements[element].minimum
 
     def _edges(self, element: int, count: int) -> list[_Edge]:
         """The edges from a state in the order of preference."""
         own = self._elements[element] if element >= 0 else None
         loop: list[_Edge] = []
         kept_by: frozenset[int] = frozenset()
-        if own and (own.most is None or count < own.counted):
+        if own and (own.maximum is None or count < own.counted):
             loop = [_Edge(element, min(count + 1, own.counted), EVERY if own.consecutive else 0, frozenset())]
             kept_by = frozenset([element] if own.possessive else [])
         onward = []

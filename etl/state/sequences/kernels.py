@@ -125,11 +125,11 @@ def find_open(events: Any, pattern: Any, span: Any, found: Any, work: Any) -> An
 
 
 @kernel
-def list_matched_events(taken: Any, masks: Any, pattern: Any, most: Any, work: Any, events: Any, elements: Any) -> Any:
-    """The events of each match, at most the last ``most``, and the elements that took them; returns how many there are."""
+def list_matched_events(taken: Any, masks: Any, pattern: Any, max_events: Any, work: Any, events: Any, elements: Any) -> Any:
+    """The events of each match, at most the last ``max_events``, and the elements that took them; returns how many there are."""
     count = np.int64(0)
     for match in range(taken.shape[0]):
-        skip = -most
+        skip = -max_events
         for element in range(taken.shape[1]):
             skip += taken[match, element, 2]
             work.taken[0, 0, element, 0], work.taken[0, 0, element, 1], work.taken[0, 0, element, 2] = -1, -1, 0
@@ -149,7 +149,7 @@ def list_matched_events(taken: Any, masks: Any, pattern: Any, most: Any, work: A
 
 @kernel
 def list_chained_events(
-    taken: Any, ends: Any, events: Any, pattern: Any, span: Any, most: Any, work: Any, listed: Any, elements: Any
+    taken: Any, ends: Any, events: Any, pattern: Any, span: Any, max_events: Any, work: Any, listed: Any, elements: Any
 ) -> Any:
     """As `list_matched_events`, where elements take events by turns: each match is found again. ``ends``: before which event the
     events of its key end."""
@@ -161,7 +161,7 @@ def list_chained_events(
             if taken[match, element, 2] and (begin < 0 or taken[match, element, 0] < begin):
                 begin = taken[match, element, 0]
         run_from(begin, ends[match], events, pattern, span, work)
-        size = min(size, most)
+        size = min(size, max_events)
         number = work.heads[2, 0]
         for at in range(count + size - 1, count - 1, -1):
             listed[at], elements[at] = work.chains[number, 0], work.chains[number, 1]

@@ -91,30 +91,30 @@ class EventList:
     names: Sequence[str]
     """Of the elements."""
     fields: Mapping[str, pa.DataType]
-    most: int
+    max_events: int
     by_turns: bool
     """Whether elements may take events by turns."""
 
     def column(self, matches: Matches) -> pa.Array:
         """The value of each match."""
         taken = matches.found.taken
-        sizes = np.minimum(taken[:, :, 2].sum(axis=1), self.most)
+        sizes = np.minimum(taken[:, :, 2].sum(axis=1), self.max_events)
         events, elements = np.empty((2, sizes.sum()), np.int64)
         if self.by_turns:
             self._list_chained(matches, events, elements)
         else:
             work = ScratchArrays.of(matches.pattern.automaton)
-            list_matched_events(taken, matches.events.masks, matches.pattern, self.most, work, events, elements)
+            list_matched_events(taken, matches.events.masks, matches.pattern, self.max_events, work, events, elements)
         offsets = np.append(0, np.cumsum(sizes)).astype(np.int32)
         return pa.ListArray.from_arrays(pa.array(offsets), self._structs(matches.events, events, elements))
 
     def _list_chained(self, matches: Matches, listed: Numbers, elements: Numbers) -> None:
         bounds, taken, pattern, span = matches.events.bounds, matches.found.taken, matches.pattern, matches.span
         ends = bounds[np.searchsorted(bounds[:, 1], taken[:, :, 1].max(axis=1), side="right"), 1]
-        longest = min(span.most, int((bounds[:, 1] - bounds[:, 0]).max(initial=0)))
+        longest = min(span.max_events, int((bounds[:, 1] - bounds[:, 0]).max(initial=0)))
         events = EventArrays(bounds, matches.events.times, matches.events.masks)
         work = ScratchArrays.of(pattern.automaton, longest + 1)
-        list_chained_events(taken, ends, events, pattern, span, self.most, work, listed, elements)
+        list_chained_events(taken, ends, events, pattern, span, self.max_events, work, listed, elements)
 
     def _structs(self, events: KeyEvents, chosen: Numbers, elements: Numbers) -> pa.StructArray:
         rows = events.rows(chosen, list(self.fields))
@@ -131,8 +131,8 @@ class EventList:
 def _first(found: MatchArrays, elements: tuple[int, ...] | range) -> Numbers:
     """The first event of these elements, or -1."""
     firsts = found.taken[:, list(elements), 0]
-    least: Numbers = np.where(firsts < 0, np.iinfo(np.int64).max, firsts).min(axis=1)
-    return np.where(least == np.iinfo(np.int64).max, -1, least)
+    firsts_of_matches: Numbers = np.where(firsts < 0, np.iinfo(np.int64).max, firsts).min(axis=1)
+    return np.where(firsts_of_matches == np.iinfo(np.int64).max, -1, firsts_of_matches)
 
 
 def _last(found: MatchArrays, elements: tuple[int, ...]) -> Numbers:

@@ -79,7 +79,7 @@ class Span(NamedTuple):
     """What is decided now, and how long runs are; microseconds."""
 
     within: Any
-    most: Any
+    max_events: Any
     """Events of a run."""
     before: Any
     """Times before it were decided earlier."""
@@ -199,7 +199,7 @@ def _run_on(begin: Any, end: Any, events: Any, pattern: Any, span: Any, work: An
     taken, branches, times, automaton = work.taken, work.branches, events.times, pattern.automaton
     event, count, buffer = begin, np.int64(1), np.int64(0)
     while event < end and count:
-        if times[event] - times[begin] >= span.within or event - begin >= span.most:
+        if times[event] - times[begin] >= span.within or event - begin >= span.max_events:
             break
         found = np.int64(0)
         work.clock[0] += 1
@@ -226,7 +226,7 @@ def _run_on(begin: Any, end: Any, events: Any, pattern: Any, span: Any, work: An
         event += 1
     if not count:
         return np.int64(NONE)
-    if event < end and event - begin >= span.most and times[event] - times[begin] < span.within:
+    if event < end and event - begin >= span.max_events and times[event] - times[begin] < span.within:
         return np.int64(NONE)
     for branch in range(count):
         state = branches[buffer, branch]
@@ -269,7 +269,7 @@ def first_end(begin: Any, end: Any, events: Any, automaton: Any, span: Any, work
         for branch in range(begun):
             state = branches[buffer, branch]
             start = latest[buffer, state]
-            if times[event] - times[start] >= span.within or event - start >= span.most:
+            if times[event] - times[start] >= span.within or event - start >= span.max_events:
                 continue
             remaining, fits = np.int64(0), False
             first = automaton.first_edge[state]

@@ -46,7 +46,7 @@ class SequenceEvents:
     automaton: Automaton
     within: int
     """Microseconds."""
-    most: int
+    max_events: int
     """Events of a run."""
     strict: bool
     """Whether events that meet no condition matter."""
@@ -112,7 +112,7 @@ class SequenceEvents:
 
     def _span(self, clock: WatermarkAdvance) -> Span:
         own = 1 if self.arrival else 0
-        return Span(self.within, self.most, clock.before + own, clock.now + own)
+        return Span(self.within, self.max_events, clock.before + own, clock.now + own)
 
     def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The matches that are decided now, in the order of their ends; and where they end."""
@@ -173,7 +173,7 @@ class SequenceEvents:
         tables = stored.tables(watermark - self.within - self.pane)
         own = watermark + (1 if self.arrival else 0)
         events = rows_of_keys(tables, keys_of(tables, _is_event), own - self.within, ALWAYS)
-        found = self._find(events, Span(self.within, self.most, NEVER, own), still_open=True)
+        found = self._find(events, Span(self.within, self.max_events, NEVER, own), still_open=True)
         yield _columns(found, self.open_results, self.open_fields)
 
     def warm_up(self) -> None:

@@ -207,8 +207,8 @@ def _merge_by_blocks(merge: _Merge, rows: PaneRows, low: Numbers, high: Numbers)
     """Partial results by group and range of panes, made of blocks."""
     first = 0
     while first < len(low):
-        most = max(_BLOCK_ROWS, 2 * (rows.before[high[first]] - rows.before[low[first]]))
-        end = max(first + 1, int(np.searchsorted(rows.before[high], rows.before[low[first]] + most, side="right")))
+        max_rows = max(_BLOCK_ROWS, 2 * (rows.before[high[first]] - rows.before[low[first]]))
+        end = max(first + 1, int(np.searchsorted(rows.before[high], rows.before[low[first]] + max_rows, side="right")))
         tables, panes = rows.between(low[first], high[end - 1])
         whole = merge.whole(tables).append_column(_BLOCK, pa.array(panes - low[first]))
         level = _Level.of(whole, int(high[end - 1] - low[first]))

@@ -35,7 +35,7 @@ def compile_sequence(step: Sequence, incoming: Schema) -> SequenceEvents:
         conditions={name: compile_expression(text, incoming) for name, text in step.events.items()},
         automaton=compile_automaton(linked),
         within=step.within // MICROSECOND,
-        most=step.max_events,
+        max_events=step.max_events,
         strict=any(one.next or one.consecutive for one in pattern.parts),
         unanswered=linked.unanswered,
         by_turns=linked.has_loops,

@@ -80,7 +80,7 @@ class _Leaf:
         self.after = then
         breaks = EVERY if path.next or path.begins else path.absent
         taken = Onward(self.number, breaks, path.kept_by)
-        if self.element.least:
+        if self.element.minimum:
             yield taken
             return
         passed = then(replace(path, kept_by=path.kept_by | {self.number}) if self.element.possessive else path)
@@ -189,18 +189,18 @@ class _Linking:
     def _leaf(self, item: PatternElement) -> _Leaf:
         if len(self.leaves) == MAX_ELEMENTS:
             raise TooManyStatesError
-        element = Element(self._bits[item.name], item.least, item.most, item.consecutive, item.reluctant, item.possessive)
+        element = Element(self._bits[item.name], item.minimum, item.maximum, item.consecutive, item.reluctant, item.possessive)
         self.leaves.append(_Leaf(len(self.leaves), item.name, element))
         return self.leaves[-1]
 
     def _group(self, group: PatternGroup) -> _Part:
-        parts: list[_Part] = [self._body(group) for _ in range(group.least - (group.most is None and group.least > 0))]
-        if group.most is None:
+        parts: list[_Part] = [self._body(group) for _ in range(group.minimum - (group.maximum is None and group.minimum > 0))]
+        if group.maximum is None:
             self.has_loops = True
             loop = _Loop(self._body(group), group)
-            parts.append(loop if group.least else _Optional(loop, group, loop.body.firsts))
-        elif group.most > group.least:
-            parts.append(self._rest(group, group.most - group.least))
+            parts.append(loop if group.minimum else _Optional(loop, group, loop.body.firsts))
+        elif group.maximum > group.minimum:
+            parts.append(self._rest(group, group.maximum - group.minimum))
         return parts[0] if len(parts) == 1 else _Copies(parts, group.consecutive)
 
     def _rest(self, group: PatternGroup, times: int) -> _Optional:

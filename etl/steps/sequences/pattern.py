@@ -15,9 +15,9 @@ class Repetition:
 
     at: int
     """Its first character."""
-    least: int = 1
+    minimum: int = 1
     """Minimum number of times."""
-    most: int | None = 1
+    maximum: int | None = 1
     """Maximum number of times, None for any number."""
     next: bool = False
     """Whether it begins with the event directly after the element before: `then next`."""
@@ -112,7 +112,7 @@ def first_event_only(pattern: Pattern, name: str, last: bool) -> bool:
     if not last:
         return all(one.name == name for one in first)
     own = [one for one in pattern.elements if one.name == name]
-    single = all(item.most == 1 for item in pattern.parts if own[0] in item.elements)
+    single = all(item.maximum == 1 for item in pattern.parts if own[0] in item.elements)
     return len(own) == 1 and first == own and single
 
 
@@ -124,5 +124,5 @@ def starts(items: tuple[PatternItem, ...]) -> Iterator[PatternElement]:
         else:
             for one in item.alternatives:
                 yield from starts(one)
-        if item.least:
+        if item.minimum:
             return

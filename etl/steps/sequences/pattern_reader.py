@@ -18,7 +18,7 @@ class _Token:
 
 
 _TOKEN = re.compile(r"\s*(?P<token>[A-Za-z_]\w*|\{[^{}]*\}|.)", re.DOTALL)
-_COUNTED = re.compile(r"\{\s*(?P<least>\d{1,9})\s*(?P<open>,\s*(?P<most>\d{0,9})\s*)?\}")
+_COUNTED = re.compile(r"\{\s*(?P<minimum>\d{1,9})\s*(?P<open>,\s*(?P<maximum>\d{0,9})\s*)?\}")
 _QUANTIFIERS = {"?": (0, 1), "+": (1, None), "*": (0, None)}
 WORDS = ("then", "next", "not", "or", "consecutive", "within")
 """Words that no event can have as its name."""
@@ -125,11 +125,11 @@ class _Reader:
         return tuple(found)
 
     def _repetition(self, at: int, follows: bool, absent: tuple[str, ...]) -> dict[str, Any]:
-        least, most = self._quantifier()
-        repeated = (least, most) != (1, 1)
+        minimum, maximum = self._quantifier()
+        repeated = (minimum, maximum) != (1, 1)
         reluctant = repeated and self._accepts("?")
         possessive = repeated and not reluctant and self._accepts("+")
-        found = {"at": at, "least": least, "most": most, "next": follows, "consecutive": self._accepts("consecutive")}
+        found = {"at": at, "minimum": minimum, "maximum": maximum, "next": follows, "consecutive": self._accepts("consecutive")}
         return {**found, "reluctant": reluctant, "possessive": possessive, "absent": absent}
 
     def _quantifier(self) -> tuple[int, int | None]:
@@ -141,11 +141,11 @@ class _Reader:
         found = _COUNTED.fullmatch(word)
         if not found:
             raise _BadPatternError(f"{cut(word, 40)} is not a number of events", at, _QUANTIFIER_HINT)
-        least = int(found["least"])
-        most = (int(found["most"]) if found["most"] else None) if found["open"] else least
-        if most is not None and most < max(least, 1):
+        minimum = int(found["minimum"])
+        maximum = (int(found["maximum"]) if found["maximum"] else None) if found["open"] else minimum
+        if maximum is not None and maximum < max(minimum, 1):
             raise _BadPatternError(f"{word} allows no number of events", at, _QUANTIFIER_HINT)
-        return least, most
+        return minimum, maximum
 
     def _name(self) -> str:
         at = self._at
@@ -178,11 +178,11 @@ def _useless(items: tuple[PatternItem, ...], absent: tuple[str, ...]) -> Iterato
     """Patterns and alternatives of optional events only, and optional events at the end, for which no sequence waits."""
     for part in Pattern(items).parts:
         for one in part.alternatives if isinstance(part, PatternGroup) else ():
-            if all(item.least == 0 for item in one):
+            if all(item.minimum == 0 for item in one):
                 hint = "make the group optional, with ? after its ')', and not all that is in it"
                 yield Finding("bad-pattern", "all events of a group are optional", ("pattern",), hint, at=one[0].at)
                 return
-    if all(item.least == 0 for item in items):
+    if all(item.minimum == 0 for item in items):
         hint = "give one of them a number of 1 or more"
         yield Finding("bad-pattern", "all events of the pattern are optional", ("pattern",), hint, at=items[0].at)
     elif not absent and (last := next(_optional_ends(items), None)):
@@ -193,7 +193,7 @@ def _useless(items: tuple[PatternItem, ...], absent: tuple[str, ...]) -> Iterato
 
 def _optional_ends(items: tuple[PatternItem, ...]) -> Iterator[PatternItem]:
     """The optional parts with which a sequence could end."""
-    if items[-1].least == 0:
+    if items[-1].minimum == 0:
         yield items[-1]
     elif isinstance(items[-1], PatternGroup):
         for one in items[-1].alternatives:

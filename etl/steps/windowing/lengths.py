@@ -50,8 +50,8 @@ def event_lengths(length: FieldLength) -> EventLengths:
     """The lengths of events at work."""
     from etl.state.windows.aggregation import EventLengths
 
-    most = length.max // _MICROSECOND
-    return EventLengths(length.field, length.default // _MICROSECOND, most)
+    max_length = length.max // _MICROSECOND
+    return EventLengths(length.field, length.default // _MICROSECOND, max_length)
 
 
 def remembered_lengths(**lengths: Size | None) -> dict[str, Any]:

@@ -44,10 +44,10 @@ def _rand(*seed: BoundNode) -> BoundNode:
 
 def _rand_integer(*arguments: BoundNode) -> BoundNode:
     *seed, limit = arguments
-    known, most = constant(limit)
-    if not known or most is None or not 1 <= most < 1 << 31:
+    known, upper_bound = constant(limit)
+    if not known or upper_bound is None or not 1 <= upper_bound < 1 << 31:
         raise MisuseError("the limit of RAND_INTEGER is a constant number from 1 to 2147483647")
-    return random_calls.rand_integer(int(most), _seed(seed[0] if seed else None))
+    return random_calls.rand_integer(int(upper_bound), _seed(seed[0] if seed else None))
 
 
 _SAME = "the same for an event that is read again"

@@ -87,20 +87,20 @@ def _round_double(cuts: bool, value: float, places: int) -> float:
     """By way of the number's shortest decimal text, as Java's BigDecimal."""
     if not math.isfinite(value):
         return value
-    places = max(-_MOST_PLACES, min(places, _MOST_PLACES))
+    places = max(-_MAX_DECIMALS, min(places, _MAX_DECIMALS))
     return float(_quantize(Decimal(repr(value)), cuts, places))
 
 
 def _round_exact(cuts: bool, value: Any, places: int) -> Any:
     exact = Decimal(value)
-    found = _quantize(exact, cuts, max(-_MOST_PLACES, min(places, -int(exact.as_tuple().exponent))))
+    found = _quantize(exact, cuts, max(-_MAX_DECIMALS, min(places, -int(exact.as_tuple().exponent))))
     return int(found) if isinstance(value, int) else found
 
 
-_MOST_PLACES = 400
+_MAX_DECIMALS = 400
 """Digits before or after the point that are rounded to: more than a double has on either side."""
 
-_EXACT = Context(prec=2 * _MOST_PLACES)
+_EXACT = Context(prec=2 * _MAX_DECIMALS)
 """Decimals of any double, and of 38 digits: Python's own context has 28."""
 
 

@@ -14,7 +14,7 @@ from etl.expressions.output_limit import fail_largest
 from etl.expressions.rows import ActiveRows, broadcast
 from etl.expressions.widening import INT64
 
-MOST_NUMBERS = 1_000_000
+MAX_NUMBERS = 1_000_000
 """Numbers of one event."""
 
 _BYTES_OF_A_NUMBER = 3 * INT64.byte_width
@@ -26,8 +26,8 @@ def _whole_numbers(last: BoundNode) -> BoundNode:
         import numpy as np
 
         counts = broadcast(given, rows.length)
-        too_many = pc.fill_null(pc.greater(counts, MOST_NUMBERS), False)
-        rows.fail(too_many, f"more than {MOST_NUMBERS:,} numbers")
+        too_many = pc.fill_null(pc.greater(counts, MAX_NUMBERS), False)
+        rows.fail(too_many, f"more than {MAX_NUMBERS:,} numbers")
         lengths = np.maximum(pc.if_else(too_many, 0, pc.fill_null(counts, 0)).to_numpy(zero_copy_only=False), 0)
         left_out = fail_largest(rows, lengths * _BYTES_OF_A_NUMBER)
         lengths = lengths if left_out is None else np.where(left_out, 0, lengths)
@@ -49,7 +49,7 @@ FUNCTIONS = (
         "The numbers from 1 to the last one, none for 0 and less.",
         "whole_numbers(3)",
         [1, 2, 3],
-        errors=f"more than {MOST_NUMBERS:,} numbers",
+        errors=f"more than {MAX_NUMBERS:,} numbers",
     ),
 )
 """Functions of arrays."""

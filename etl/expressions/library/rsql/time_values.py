@@ -106,7 +106,7 @@ def shift(unit: str, times: pa.Array, counts: pa.Array) -> pa.Array:
 
     missing = pc.or_(pc.is_null(times), pc.is_null(counts))
     seconds = pc.fill_null(pc.cast(times, INT64), 0).to_numpy(zero_copy_only=False)
-    number = np.clip(pc.fill_null(counts, 0).to_numpy(zero_copy_only=False), -_MOST, _MOST)
+    number = np.clip(pc.fill_null(counts, 0).to_numpy(zero_copy_only=False), -_MAX_UNITS, _MAX_UNITS)
     if unit in SIZES:
         later = seconds + number * SIZES[unit]
     else:
@@ -119,5 +119,5 @@ def shift(unit: str, times: pa.Array, counts: pa.Array) -> pa.Array:
     return pc.cast(pa.array(later, INT64, mask=missing.to_numpy(zero_copy_only=False)), SECONDS)
 
 
-_MOST = 1_000_000
+_MAX_UNITS = 1_000_000
 """Units that are added at most."""

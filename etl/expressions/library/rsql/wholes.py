@@ -75,7 +75,7 @@ def _shift_unsigned(value: Any, bits: Any) -> Any:
 
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-_MOST_OF_FACTORIAL = 20
+_MAX_FACTORIAL_ARGUMENT = 20
 """The factorial of a larger number does not fit 64 bits."""
 
 
@@ -126,7 +126,7 @@ def _factorial(text: str) -> int | None:
         number = int(text)
     except ValueError:
         return None
-    return math.factorial(number) if 0 <= number <= _MOST_OF_FACTORIAL else None
+    return math.factorial(number) if 0 <= number <= _MAX_FACTORIAL_ARGUMENT else None
 
 
 def _whole(name: str, kernel: Callable[..., Any], about: str, example: str, gives: int, count: int = 2) -> LibraryFunction:

@@ -37,7 +37,7 @@ from etl.migration.values import (
 MAX_ROUNDS = 200
 """Rounds of a loop, each of which becomes expressions."""
 
-_LEAST_ARGUMENTS = {"get": 1, "getOrDefault": 2, "contains": 1, "containsKey": 1, "replaceAll": 2}
+_MIN_ARGUMENTS = {"get": 1, "getOrDefault": 2, "contains": 1, "containsKey": 1, "replaceAll": 2}
 
 _TRUTHS = frozenset(("contains", "startsWith", "endsWith", "isEmpty", "equals", "equalsIgnoreCase", "containsKey"))
 
@@ -212,7 +212,7 @@ class Expressions:
     def _method(self, node: tree.MethodCall) -> Value:
         if isinstance(node.target, tree.Variable) and node.target.name not in (*self.variables, "params"):
             return self._static(f"{node.target.name}.{node.name}", [self.value(one) for one in node.arguments])
-        if len(node.arguments) < _LEAST_ARGUMENTS.get(node.name, 0):
+        if len(node.arguments) < _MIN_ARGUMENTS.get(node.name, 0):
             raise NotCarriedError(f".{node.name}(…) in Painless with {len(node.arguments)} arguments")
         constant_ = self._constant(node)
         if constant_ is not None:
