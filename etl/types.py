@@ -141,10 +141,10 @@ def _struct(tokens: list[str], text: str) -> pa.DataType:
     return pa.struct(members)
 
 
-def _expect(tokens: list[str], wanted: str, text: str) -> None:
+def _expect(tokens: list[str], expected: str, text: str) -> None:
     found = tokens.pop(0) if tokens else "the end"
-    if found != wanted:
-        raise ValueError(f"{text!r} is not a type: {wanted!r} is missing before {found!r}")
+    if found != expected:
+        raise ValueError(f"{text!r} is not a type: {expected!r} is missing before {found!r}")
 
 
 def _check(text: str) -> str:

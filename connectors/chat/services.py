@@ -60,8 +60,8 @@ _SUPPRESS_EMBEDS = 1 << 2
 
 
 def _discord(text: str, message: Message, template: str) -> Any:
-    wanted = {"everyone": ("@everyone", "@here"), "roles": ("<@&",), "users": ("<@",)}
-    parse = [kind for kind, marks in wanted.items() if any(mark in template for mark in marks)]
+    marks_of_kinds = {"everyone": ("@everyone", "@here"), "roles": ("<@&",), "users": ("<@",)}
+    parse = [kind for kind, marks in marks_of_kinds.items() if any(mark in template for mark in marks)]
     return {"content": text, "allowed_mentions": {"parse": parse}, "flags": _SUPPRESS_EMBEDS}
 
 

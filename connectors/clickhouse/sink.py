@@ -161,8 +161,8 @@ class ClickHouseSink(LoginOptions):
         fields = visible(task.schema)
         types = shared_columns(self.connection_settings(), self.statuses(), self.table)
         columns = match_columns(fields, self.columns, types)
-        wanted = self.columns or fields.names
-        if any(name not in columns for name in wanted):  # perhaps columns were added since this process has read them
+        names = self.columns or fields.names
+        if any(name not in columns for name in names):  # perhaps columns were added since this process has read them
             shared_columns.cache_clear()
             types = shared_columns(self.connection_settings(), self.statuses(), self.table)
             for finding in check_columns(fields, self.columns, types, self.table):

@@ -24,7 +24,7 @@ _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 def find_objects(text: Any, at: Any, starts: Any, ends: Any) -> Any:
     """Locate the objects of an array whose first character (after the bracket) is at ``at``. Returns their number and the
     position of the array's end; -1 if the text (uint8[n]) is incomplete or has more objects than ``starts`` and ``ends``
-    (int32[most] each).
+    (int32[max_hits] each).
     """
     count, depth, quoted = 0, 0, False
     while at < len(text):

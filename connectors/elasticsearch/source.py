@@ -118,8 +118,8 @@ class ElasticsearchSource(ClusterOptions, Source):
     def reads(self, target: str) -> bool:
         """Return whether the target is one of the indices of this cluster, and the source waits for new documents."""
         url, _, index = target.removeprefix("index ").rpartition("/")
-        wanted = any(fnmatchcase(index, one) for one in self.index.split(","))
-        return target.startswith("index ") and self.time_field is not None and url in self.urls and wanted
+        is_read = any(fnmatchcase(index, one) for one in self.index.split(","))
+        return target.startswith("index ") and self.time_field is not None and url in self.urls and is_read
 
     def probe(self) -> Iterable[Finding]:
         """Log in, and check the index and its time field."""

@@ -129,8 +129,8 @@ class KafkaSource(ClusterOptions, Source):
     def reads(self, target: str) -> bool:
         """Return whether the target is one of the topics, at one of the servers."""
         server, _, topic = target.removeprefix("kafka://").partition("/")
-        wanted = topic in self.topics or (self.pattern is not None and re.fullmatch(self.pattern, topic) is not None)
-        return target.startswith("kafka://") and server in self.servers and wanted
+        is_read = topic in self.topics or (self.pattern is not None and re.fullmatch(self.pattern, topic) is not None)
+        return target.startswith("kafka://") and server in self.servers and is_read
 
     def probe(self) -> Iterable[Finding]:
         """Check that the cluster answers and has the topics."""

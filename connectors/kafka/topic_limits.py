@@ -50,9 +50,9 @@ def _cached_limits(settings: ClientSettings, topic: str, minute: int) -> TopicLi
     client_max_bytes = int(dict(settings.properties).get("message.max.bytes", 1 << 30))
 
     def ask(seconds: float) -> TopicLimits:
-        wanted = ConfigResource(ResourceType.TOPIC, topic)
+        resource = ConfigResource(ResourceType.TOPIC, topic)
         try:
-            found = client.raw.describe_configs([wanted], request_timeout=seconds)[wanted].result()
+            found = client.raw.describe_configs([resource], request_timeout=seconds)[resource].result()
         except KafkaException as raised:
             return _limits_without_config(client, topic, raised, client_max_bytes)
         return TopicLimits(

@@ -56,18 +56,18 @@ class KafkaWriter:
         """Do nothing: messages already sent stay and are sent again (at least once)."""
 
     def _result(self, sendable: SendableEvents, failed: Mapping[int, KafkaError]) -> Result:
-        unwanted = {row: error for row, error in failed.items() if self._is_unwanted(error)}
-        later = {row: error for row, error in failed.items() if row not in unwanted}
+        failed_messages = {row: error for row, error in failed.items() if self._is_rejected(error)}
+        later = {row: error for row, error in failed.items() if row not in failed_messages}
         refused = next((error for error in later.values() if error_kind(error) != "cannot-connect"), None)
         if refused is not None:
             raise to_exception(self.settings.servers, refused)
-        rejected = [*sendable.rejected, *([_to_rejects(sendable.batch, unwanted)] if unwanted else [])]
+        rejected = [*sendable.rejected, *([_to_rejects(sendable.batch, failed_messages)] if failed_messages else [])]
         if not later:
             return Result(rejected=rejected)
         cause = describe_error(self.settings.servers, next(iter(later.values())))
         return Result(sendable.rows.take(pa.array(sorted(later), pa.int64())), rejected, cause)
 
-    def _is_unwanted(self, error: KafkaError) -> bool:
+    def _is_rejected(self, error: KafkaError) -> bool:
         """Return whether an error is the fault of a single message; so is an unknown topic that an event names."""
         return error.name() in MESSAGE_ERRORS or (error_kind(error) == "unknown-topic" and not self.encoding.topic.is_fixed)
 

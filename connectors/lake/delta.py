@@ -295,10 +295,10 @@ def _problems(table: DeltaTable, columns: pa.Schema, options: TableOptions) -> l
     for column in table.schema().fields:
         rules = {"delta.generationExpression", "delta.invariants", "delta.identity.start"} & set(column.metadata or {})
         found += [f"its column {column.name!r} has {rule}" for rule in sorted(rules)]
-    wanted, actual = [one.field for one in options.partition_by], partition_columns
-    if wanted and wanted != actual:
+    requested, actual = [one.field for one in options.partition_by], partition_columns
+    if requested and requested != actual:
         by = ", ".join(actual) if actual else "nothing"
-        found.append(f"it is partitioned by {by}, and partition_by says {', '.join(wanted)}")
+        found.append(f"it is partitioned by {by}, and partition_by says {', '.join(requested)}")
     evolution = plan_evolution(existing, columns, "delta")
     found += evolution.problems
     if evolution.added and not options.evolve:
@@ -310,11 +310,11 @@ def _add_columns(table: DeltaTable, added: Sequence[Change]) -> None:
     """Add columns, and members of structs, in one commit."""
     from deltalake import Schema
 
-    wanted = _columns(table)
+    columns = _columns(table)
     for change in added:
-        wanted = _with_column(wanted, change.path, change.after)
+        columns = _with_column(columns, change.path, change.after)
     names = {change.path[0] for change in added}
-    fields = Schema.from_arrow(pa.schema([column for column in wanted if column.name in names])).fields
+    fields = Schema.from_arrow(pa.schema([column for column in columns if column.name in names])).fields
     table.alter.add_columns(list(fields))
 
 

@@ -285,11 +285,11 @@ def _problems(table: Table, columns: pa.Schema, options: TableOptions) -> list[s
     """Why the table does not take these columns."""
     existing = arrow_columns(table.schema(), with_ids=False)
     found = [f"its column {name!r} has a dot in its name" for name in existing.names if "." in name]
-    wanted = [spell_partition(one.field, one.transform, one.count) for one in options.partition_by]
+    requested = [spell_partition(one.field, one.transform, one.count) for one in options.partition_by]
     actual = [describe_partition_field(table, one) for one in table.spec().fields]
-    if wanted and wanted != actual:
+    if requested and requested != actual:
         by = ", ".join(actual) if actual else "nothing"
-        found.append(f"it is partitioned by {by}, and partition_by says {', '.join(wanted)}")
+        found.append(f"it is partitioned by {by}, and partition_by says {', '.join(requested)}")
     evolution = plan_evolution(existing, columns, "iceberg")
     found += evolution.problems
     if evolution and not options.evolve:

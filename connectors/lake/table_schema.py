@@ -124,14 +124,14 @@ def _compare_members(
 ) -> None:
     known = {column.name: column for column in table}
     spellings = {name.lower(): name for name in known}
-    for wanted in events:
-        here = (*path, wanted.name)
-        if wanted.name in known:
-            _compare(found, here, known.pop(wanted.name).type, wanted.type, lake_format)
-        elif (other := spellings.get(wanted.name.lower())) is not None:
+    for event_field in events:
+        here = (*path, event_field.name)
+        if event_field.name in known:
+            _compare(found, here, known.pop(event_field.name).type, event_field.type, lake_format)
+        elif (other := spellings.get(event_field.name.lower())) is not None:
             found.problems.append(f"the table has a column {other!r}, which differs from {'.'.join(here)!r} in case only")
         else:
-            found.added.append(Change(here, None, wanted.type))
+            found.added.append(Change(here, None, event_field.type))
     for column in known.values():
         if not column.nullable:
             found.problems.append(

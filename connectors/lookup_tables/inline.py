@@ -36,11 +36,11 @@ class InlineTable(LookupTable):
                 if row.get(key) is None:
                     yield Finding("missing-key", f"the row has no {key!r}, its key", ("rows", at))
         for name in self.columns:
-            wanted = self.column(name)
+            type_ = self.column(name)
             for at, row in enumerate(self.rows):
                 text = _text(row.get(name))
-                if text and text.strip() and cast_texts(pa.array([text]), wanted).null_count:
-                    message = f"{row[name]!r} is not a {format_type(wanted)}, the type of column {name!r}"
+                if text and text.strip() and cast_texts(pa.array([text]), type_).null_count:
+                    message = f"{row[name]!r} is not a {format_type(type_)}, the type of column {name!r}"
                     yield Finding("wrong-type", message, ("rows", at, name))
 
     def names(self) -> Sequence[str]:

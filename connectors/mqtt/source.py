@@ -181,10 +181,10 @@ def includes(filter_: str, topic: str) -> bool:
         filter_ = filter_.split("/", 2)[2]
     if topic.startswith("$") and filter_[:1] in ("+", "#"):
         return False
-    levels, wanted = topic.split("/"), filter_.split("/")
-    for at, level in enumerate(wanted):
+    levels, filter_levels = topic.split("/"), filter_.split("/")
+    for at, level in enumerate(filter_levels):
         if level == "#":
             return True
         if at >= len(levels) or level not in ("+", levels[at]):
             return False
-    return len(levels) == len(wanted)
+    return len(levels) == len(filter_levels)

@@ -90,22 +90,22 @@ class RangeReader:
             piece, malformed = unnest(piece, after, end)
             broken = broken.at(broken.parts[OFFSET] > after)
             after = max([after, *(int(some.parts[OFFSET, -1]) for some in (piece, broken, malformed) if len(some))])
-            if len(broken := self._with_wanted_tags(broken)):
+            if len(broken := self._filter_tags(broken)):
                 yield _reject_corrupt(broken, f"the body is compressed, and {reason}")
             if len(malformed):
                 yield _reject_corrupt(malformed, "the body is marked as nested messages, but is malformed")
-            if len(piece := self._with_wanted_tags(piece)):
+            if len(piece := self._filter_tags(piece)):
                 yield self.columns.batch(piece, queue)
         return after
 
-    def _with_wanted_tags(self, stored: StoredMessages) -> StoredMessages:
-        """Return the messages with the wanted tags, because a broker compares hash codes only. Outer messages always pass."""
-        wanted = tags.parse_tags(self.tags)
-        if wanted is None or not len(stored):
+    def _filter_tags(self, stored: StoredMessages) -> StoredMessages:
+        """Return the messages with the requested tags, because a broker compares hash codes only. Outer messages always pass."""
+        requested = tags.parse_tags(self.tags)
+        if requested is None or not len(stored):
             return stored
         from etl.columns.texts import materialize_array
 
-        found = pc.is_in(materialize_array(property_texts(stored, TAGS)), value_set=pa.array(wanted)).to_numpy(
+        found = pc.is_in(materialize_array(property_texts(stored, TAGS)), value_set=pa.array(requested)).to_numpy(
             zero_copy_only=False
         )
         found |= is_nested(stored)
@@ -116,8 +116,8 @@ def _check_filter(connection: Connection, topic: str, group: str, condition: str
     """Raise ComponentError if the broker does not support filters, or not this one: a broker sends all messages if it cannot
     parse the filter of a pull.
     """
-    wanted = {"topic": topic, "subString": condition, "expressionType": SQL}
-    body = json.dumps({"clientId": "sluice", "group": group, "subscriptionData": wanted}).encode()
+    subscription = {"topic": topic, "subString": condition, "expressionType": SQL}
+    body = json.dumps({"clientId": "sluice", "group": group, "subscriptionData": subscription}).encode()
     connection.call(CHECK_CLIENT_CONFIG, {}, body)
 
 

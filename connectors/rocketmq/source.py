@@ -218,7 +218,7 @@ class RocketmqSource(ClusterOptions, Source):
             mirror_offsets(cluster(self.settings()), self.commit_group, [QueueOffsets.from_json(end) for end in ends])
 
     def _columns(self) -> MessageColumns:
-        texts = {name: wanted for name, wanted in ((self.tag_field, TAGS), (self.keys_field, KEYS)) if name}
+        texts = {name: property_ for name, property_ in ((self.tag_field, TAGS), (self.keys_field, KEYS)) if name}
         return MessageColumns(
             self.body_field, self.format == "binary", {**texts, **self.property_fields}, self.properties_field, self.metadata
         )

@@ -106,8 +106,8 @@ class StdinSource(ReceivingSource):
         segments, boundaries = StdinSegments(self._folder), create_boundaries(self.charset, self.max_line_bytes, self.multiline)
         first, last = start["offset"], end["offset"]
         parts = max(1, min(parallelism, (last - first) // _MIN_SPLIT_BYTES))
-        wanted = [first + boundaries.charset.whole((last - first) * part // parts) for part in range(1, parts)]
-        cuts = {found for at, until in pairwise([*wanted, last]) if (found := boundaries.next_event_begin(segments, at, until))}
+        desired = [first + boundaries.charset.whole((last - first) * part // parts) for part in range(1, parts)]
+        cuts = {found for at, until in pairwise([*desired, last]) if (found := boundaries.next_event_begin(segments, at, until))}
         bounds = sorted({first, last, *cuts})
         return [Split("stdin", a, b) for a, b in pairwise(bounds)]
 

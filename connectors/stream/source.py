@@ -266,9 +266,9 @@ def compare_fields(declared: Schema, published: Schema, publisher: str) -> Itera
             continue
         type_ = published.field(at).type
         if not _is_castable(type_, field.type):
-            wanted, found = format_type(field.type), format_type(type_)
-            message = f"{publisher} publishes {field.name!r} as {found}, which is never cast to {wanted}"
-            yield Finding("unpublished-field", message, ("fields", field.name), f"declare it as {found}", "warning")
+            declared_type, published_type = format_type(field.type), format_type(type_)
+            message = f"{publisher} publishes {field.name!r} as {published_type}, which is never cast to {declared_type}"
+            yield Finding("unpublished-field", message, ("fields", field.name), f"declare it as {published_type}", "warning")
 
 
 def unpublished(name: str, folder: Path, hint: str | None) -> Finding:

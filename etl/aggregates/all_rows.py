@@ -151,13 +151,13 @@ def _check_neighbour(call: AggregateCall, schema: Schema) -> Aggregate:
     return Aggregate(value.type, tuple(findings), frozenset(value.fields))
 
 
-def _is_castable(given: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_castable(given: pa.DataType, target: pa.DataType) -> bool:
     """Whether each value of a type is one of the other, but for digits that a DOUBLE has not."""
-    if given == wanted or pa.types.is_null(given):
+    if given == target or pa.types.is_null(given):
         return True
-    if pa.types.is_integer(given) and pa.types.is_integer(wanted):
-        return bool(given.bit_width <= wanted.bit_width)
-    return is_number(given) and bool(pa.types.is_floating(wanted))
+    if pa.types.is_integer(given) and pa.types.is_integer(target):
+        return bool(given.bit_width <= target.bit_width)
+    return is_number(given) and bool(pa.types.is_floating(target))
 
 
 def _is_small(text: str) -> bool:

@@ -41,7 +41,7 @@ def command(files: tuple[Path, ...], name: str | None, sample: Path | None, time
       etl import /etc/filebeat/filebeat.yml -o job.yaml
     """
     from etl.config.environment import undefined_variables
-    from etl.migration.draft import NotCarriedError
+    from etl.migration.draft import NoCounterpartError
     from etl.migration.origins import ImportRequest, import_configuration
     from etl.migration.sampling import json_members
 
@@ -51,7 +51,7 @@ def command(files: tuple[Path, ...], name: str | None, sample: Path | None, time
             members = json_members(lines)
     try:
         found = import_configuration(ImportRequest(files, name, timezone, sample, members))
-    except NotCarriedError as error:
+    except NoCounterpartError as error:
         click.echo(str(error), err=True)
         raise click.exceptions.Exit(1) from None
     if output is None:

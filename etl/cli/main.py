@@ -100,8 +100,8 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
 
-def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
+def _print_version(ctx: click.Context, _: click.Parameter, is_requested: bool) -> None:
+    if is_requested and not ctx.resilient_parsing:
         from importlib.metadata import version
 
         click.echo(f"etl {version('sluice-etl')}")

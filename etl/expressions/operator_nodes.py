@@ -167,10 +167,10 @@ def bind_connective(combine: Callable[..., BoundNode]) -> Callable[[Binder, Node
 
 
 def bind_is(binder: Binder, node: Node) -> BoundNode:
-    value, wanted = binder.bind(node.this), type(node.expression).__name__
-    if wanted == "Null":
+    value, kind = binder.bind(node.this), type(node.expression).__name__
+    if kind == "Null":
         return logic.is_null(value)
-    if wanted == "Boolean":
+    if kind == "Boolean":
         return conditional_calls.compare("<=>", value, b.literal(node.expression.this, BOOLEAN))
     return binder.bind_spark_only(node)
 

@@ -40,8 +40,8 @@ def fail_largest(rows: ActiveRows, sizes: Any) -> pa.BooleanArray | None:
     """
     import numpy as np
 
-    wanted = sizes.fill_null(0).to_numpy(zero_copy_only=False) if isinstance(sizes, pa.Array) else sizes
-    clipped = np.clip(wanted, 0, MAX_BATCH_BYTES + 1)
+    bytes_of_rows = sizes.fill_null(0).to_numpy(zero_copy_only=False) if isinstance(sizes, pa.Array) else sizes
+    clipped = np.clip(bytes_of_rows, 0, MAX_BATCH_BYTES + 1)
     if clipped.sum() <= MAX_BATCH_BYTES:
         return None
     left_out = np.zeros(rows.length, bool)
@@ -52,7 +52,7 @@ def fail_largest(rows: ActiveRows, sizes: Any) -> pa.BooleanArray | None:
     fitting = int(np.searchsorted(np.cumsum(clipped[order]), MAX_BATCH_BYTES, side="right"))
     failed = np.zeros(rows.length, bool)
     failed[order[fitting:]] = True
-    rows.fail(pa.array(failed), lambda: _reasons(wanted))
+    rows.fail(pa.array(failed), lambda: _reasons(bytes_of_rows))
     return pa.array(failed | left_out)
 
 

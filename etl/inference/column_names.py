@@ -29,8 +29,8 @@ def name_columns(columns: Sequence[Column], after: str) -> list[str]:
     taken: set[str] = set()
     names: list[str] = []
     for number in range(len(columns)):
-        wanted = _choose_name(columns, number, after, best, taken)
-        names.append(make_unique(wanted, taken) if wanted else "")
+        name = _choose_name(columns, number, after, best, taken)
+        names.append(make_unique(name, taken) if name else "")
         taken.add(names[-1])
     return names
 

@@ -152,8 +152,8 @@ def _name_columns(delimiter: str, columns: Sequence[_Column], trim: bool) -> Csv
     for number, column in enumerate(columns):
         kind = column.kind if column.kind != "status" or is_request else "int"
         choices = ("timestamp",) if number == timestamp else ("time",) if column.form else _NAMES.get(kind, ())
-        wanted = next((name for name in choices if name not in names), f"column{number + 1}")
-        names.append(make_unique(wanted, set(names)))
+        column_name = next((name for name in choices if name not in names), f"column{number + 1}")
+        names.append(make_unique(column_name, set(names)))
         if type_ := "int" if kind == "status" else _TYPES.get(kind):
             types[names[-1]] = type_
     form = columns[timestamp].form if times else None

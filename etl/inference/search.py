@@ -59,7 +59,7 @@ def find_matches(sample: Sample, requested: str | None = None, doing: Callable[[
     """All matches of a sample, the best first.
 
     Tries the parsers and the most similar recipes, then patterns generated from the lines; if these parse less than half of the
-    events, also the other recipes. ``wanted`` is a recipe to try in any case; ``doing`` is called with progress messages.
+    events, also the other recipes. ``requested`` is a recipe to try in any case; ``doing`` is called with progress messages.
     """
     with compiling_time_kernel():
         return _find_matches(sample, requested, doing)

@@ -27,7 +27,7 @@ def clean_name(name: str) -> str:
     return ".".join(re.sub(r"^(?=\d)", "_", re.sub(r"[^\w@-]", "_", part, flags=re.ASCII)) for part in name.split("."))
 
 
-class NotCarriedError(ValueError):
+class NoCounterpartError(ValueError):
     """A construct that has no counterpart; the text says why, and what to do."""
 
 
@@ -174,7 +174,7 @@ class Draft:
         for name, value in values.items():
             self._check_name(name)
             if len(value.sql) > MAX_EXPRESSION:
-                raise NotCarriedError(f"the expression for {name} would have {len(value.sql):,} characters; write it by hand")
+                raise NoCounterpartError(f"the expression for {name} would have {len(value.sql):,} characters; write it by hand")
             self.check(value)
         reads = {name for value in values.values() for name in value.reads} | {*values}
         last = self.steps[-1] if self.steps else None
@@ -196,19 +196,19 @@ class Draft:
             fields = [(name, parse_type(type_)) for name, type_ in sorted(known.items())]
             for one in analyse(value.sql, pa.schema(fields)).findings:
                 if one.severity == "error":
-                    raise NotCarriedError(f"as an expression, {shorten(value.sql, 80)}: {one.message}")
+                    raise NoCounterpartError(f"as an expression, {shorten(value.sql, 80)}: {one.message}")
 
     def _check_name(self, name: str) -> None:
         if not FIELD_NAME.fullmatch(name):
-            raise NotCarriedError(
+            raise NoCounterpartError(
                 f"{name!r} cannot be a field's name: letters, digits, '_', '@' and '-', with dots between members"
             )
         if self.under(name):
-            raise NotCarriedError(f"{name} is an object here, because of {self.under(name)[0]}, and cannot be a value as well")
+            raise NoCounterpartError(f"{name} is an object here, because of {self.under(name)[0]}, and cannot be a value as well")
         parts = name.split(".")
         for count in range(1, len(parts)):
             if (stem := ".".join(parts[:count])) in self.types:
-                raise NotCarriedError(f"{stem} is a value here, and cannot be an object with {name} as well")
+                raise NoCounterpartError(f"{stem} is a value here, and cannot be an object with {name} as well")
 
     def new_temporary(self, stem: str) -> str:
         """A name of a field that is dropped at the end."""

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from etl.migration.draft import Draft, NotCarriedError
+from etl.migration.draft import Draft, NoCounterpartError
 from etl.migration.ingest.processor import as_list
-from etl.migration.report import ImportReport, NotCarried
+from etl.migration.report import ImportReport, OmittedConstruct
 
 
 class GivenOptions(Mapping[str, Any]):
@@ -44,7 +44,7 @@ class GivenOptions(Mapping[str, Any]):
         return str(self.get(name, "")).lower() in ("false", "off", "no", "0")
 
     def number(self, name: str, default: int = 0) -> int:
-        """A whole number. Raises NotCarriedError for another value."""
+        """A whole number. Raises NoCounterpartError for another value."""
         return whole_number(self.get(name, default), name)
 
     def texts(self, names: Mapping[str, str]) -> dict[str, str]:
@@ -71,11 +71,11 @@ _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 
 
 def whole_number(value: Any, name: str) -> int:
-    """The value as a whole number. Raises NotCarriedError if it is none."""
+    """The value as a whole number. Raises NoCounterpartError if it is none."""
     try:
         return int(value)
     except (TypeError, ValueError):
-        raise NotCarriedError(f"`{name}` is a whole number, and not {value!r}") from None
+        raise NoCounterpartError(f"`{name}` is a whole number, and not {value!r}") from None
 
 
 def existing_fields(options: dict[str, Any], draft: Draft, given: GivenOptions) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def existing_fields(options: dict[str, Any], draft: Draft, given: GivenOptions) 
 def leave_options(report: ImportReport, location: str, label: str, left: Mapping[str, str]) -> list[str]:
     """Note options that are not carried over, with their reasons: the comments for their component."""
     report.total += len(left)
-    report.left += [NotCarried(location, f"{label}.{name}", reason) for name, reason in left.items()]
+    report.left += [OmittedConstruct(location, f"{label}.{name}", reason) for name, reason in left.items()]
     return [f"NOT CARRIED OVER: {name}: {reason}" for name, reason in left.items()]
 
 

@@ -28,18 +28,18 @@ def journal_draft(options: dict[str, Any], moved: Collection[str] = ()) -> Draft
     return draft
 
 
-def choose_entries(options: dict[str, Any], draft: Draft, wanted: Mapping[str, Sequence[str]], *, of_all_fields: bool) -> None:
+def choose_entries(options: dict[str, Any], draft: Draft, by_field: Mapping[str, Sequence[str]], *, of_all_fields: bool) -> None:
     """Read entries with one of the values of a field: of every field, or of any."""
-    if len(wanted) == 1 or (wanted and of_all_fields):
-        options["match"] = {name: list(values) for name, values in wanted.items()}
-    elif wanted:
-        draft.add({"type": "filter", "where": _any_of(draft, wanted).sql})
+    if len(by_field) == 1 or (by_field and of_all_fields):
+        options["match"] = {name: list(values) for name, values in by_field.items()}
+    elif by_field:
+        draft.add({"type": "filter", "where": _any_of(draft, by_field).sql})
 
 
-def leave_out_entries(draft: Draft, unwanted: Mapping[str, Sequence[str]]) -> None:
+def leave_out_entries(draft: Draft, by_field: Mapping[str, Sequence[str]]) -> None:
     """Leave out entries with one of the values of any of the fields."""
-    if unwanted:
-        draft.add({"type": "filter", "where": negation(_any_of(draft, unwanted)).sql})
+    if by_field:
+        draft.add({"type": "filter", "where": negation(_any_of(draft, by_field)).sql})
 
 
 def _any_of(draft: Draft, values: Mapping[str, Sequence[str]]) -> Value:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.report import ImportReport
 from etl.migration.sampling import Member
 
@@ -55,7 +55,7 @@ def clean_pipeline_name(name: str) -> str:
 
 
 def import_configuration(request: ImportRequest) -> Imported:
-    """The pipeline of a configuration. Raises NotCarriedError if the files are none that is known here."""
+    """The pipeline of a configuration. Raises NoCounterpartError if the files are none that is known here."""
     head = request.files[0].read_bytes()[:MAX_HEAD].decode("utf-8", "replace")
     for patterns, run in _KINDS:
         if _has_in_order(head, patterns):
@@ -85,7 +85,7 @@ def _ingest(request: ImportRequest) -> Imported:
     read.add_called()
     main = request.pipeline or read.main
     if main not in read.pipelines:
-        raise NotCarriedError(f"there is no pipeline {main!r}; the files have {', '.join(read.pipelines)}")
+        raise NoCounterpartError(f"there is no pipeline {main!r}; the files have {', '.join(read.pipelines)}")
     ingest = IngestImport(read.pipelines, read.locate, request.zone, request.samples)
     draft = ingest.run(main)
     ingest.report.remarks += draft.remarks
@@ -119,7 +119,7 @@ def _vector(request: ImportRequest) -> Imported:
     from etl.migration.vector.importer import VectorImport, read_configuration
 
     if len(request.files) > 1:
-        raise NotCarriedError(f"{request.files[1]}:1:1: a configuration of Vector is one file")
+        raise NoCounterpartError(f"{request.files[1]}:1:1: a configuration of Vector is one file")
     file = request.files[0]
     one = VectorImport(read_configuration(file), str(file), request.name, request.zone, request.samples)
     return Imported(one.run(), one.report, "components")

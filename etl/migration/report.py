@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class NotCarried:
+class OmittedConstruct:
     """A construct without a counterpart in the pipeline."""
 
     location: str
@@ -25,7 +25,7 @@ class ImportReport:
     """Constructs of a configuration: how many there are, and those that were not carried over."""
 
     total: int = 0
-    left: list[NotCarried] = field(default_factory=list)
+    left: list[OmittedConstruct] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     """What a user has to know or to give, such as a file of places."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.scanner.strftime_letters import LETTERS
 
 _LETTERS = {
@@ -24,7 +24,7 @@ _PART = re.compile(r"%(\.f|[369]f|:z|.)|([A-Za-z]+)|(.)", re.DOTALL)
 
 
 def java_pattern(pattern: str) -> str:
-    """The pattern in Java's letters; ``%s`` is the word of the parser timestamp for seconds. Raises NotCarriedError."""
+    """The pattern in Java's letters; ``%s`` is the word of the parser timestamp for seconds. Raises NoCounterpartError."""
     if pattern in ("%s", "%s.%L"):
         return "epoch"
     if pattern == "%+":
@@ -32,6 +32,6 @@ def java_pattern(pattern: str) -> str:
     made = ""
     for letter, word, sign in _PART.findall(pattern):
         if letter and letter not in _LETTERS:
-            raise NotCarriedError(f"%{letter} in a pattern of times")
+            raise NoCounterpartError(f"%{letter} in a pattern of times")
         made += _LETTERS[letter] if letter else f"'{word}'" if word else sign.replace("'", "''")
     return made

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from etl.migration.draft import Draft, DraftStep, NotCarriedError
+from etl.migration.draft import Draft, DraftStep, NoCounterpartError
 from etl.migration.ingest.parser_processors import KEEP_REST
 from etl.migration.ingest.pipeline import PROCESSORS
 from etl.migration.ingest.processor import Processor
-from etl.migration.report import ImportReport, NotCarried
+from etl.migration.report import ImportReport, OmittedConstruct
 from etl.migration.sampling import Member
 from etl.migration.values import FALSE, TRUTH, Value, both, field_value, negation
 
@@ -25,7 +25,7 @@ class TranslatedSteps:
     samples: Mapping[str, Mapping[str, Member]] = field(default_factory=dict)
 
     def apply(self, name: str, options: Mapping[str, Any], where: Value | None) -> None:
-        """Import a processor where the condition is true. Raises NotCarriedError."""
+        """Import a processor where the condition is true. Raises NoCounterpartError."""
         if where == FALSE:
             return
         given = {key: value for key, value in options.items() if value is not None}
@@ -56,16 +56,16 @@ class TranslatedSteps:
 
     def leave(self, location: str, construct: str, reason: str) -> None:
         """Note a construct that is not carried over, in the report and at its place."""
-        self.report.left.append(NotCarried(location, construct, reason))
+        self.report.left.append(OmittedConstruct(location, construct, reason))
         self.draft.comment(f"NOT CARRIED OVER: {construct}: {reason}")
 
     def unnest(self, name: str, target: str | None, where: Value | None) -> None:
         """An event for each item of an array."""
         type_ = self.draft.field(name).type
         if where is not None:
-            raise NotCarriedError("under a condition; a stream of its own with `filter` and `unnest` does it")
+            raise NoCounterpartError("under a condition; a stream of its own with `filter` and `unnest` does it")
         if not type_.startswith("array<"):
-            raise NotCarriedError(f"{name} is not an array here")
+            raise NoCounterpartError(f"{name} is not an array here")
         self.draft.steps.append(
             DraftStep({"type": "unnest", "field": name, **({"target": target} if target else {})}, self.draft.last_comments)
         )

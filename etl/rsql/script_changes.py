@@ -143,9 +143,9 @@ def _names_no_field(steps: StepList, call: FunctionCall, *, quoted: bool) -> boo
     if isinstance(first, Constant) == quoted:
         return False
     name = name_of(first)
-    wanted = f"{call.name}('{name}')" if quoted else f"{call.name}({name})"
+    correction = f"{call.name}('{name}')" if quoted else f"{call.name}({name})"
     what = f"the value of {name} names no field" if quoted else f"{name!r} in quotes is a text"
-    message = f"{call.name} has no effect, as in RocketMQ Streams: {what}; write {wanted}"
+    message = f"{call.name} has no effect, as in RocketMQ Streams: {what}; write {correction}"
     steps.scope.warnings.setdefault(message, call.at)
     return True
 

@@ -40,8 +40,8 @@ def find_rule_files(patterns: Iterable[str]) -> list[str]:
     """The files that match patterns (``rules/**/*.yml``), lie in folders, or are named; in order, each once."""
     found: dict[str, None] = {}
     for pattern in patterns:
-        wanted = os.path.join(glob.escape(pattern), "**") if os.path.isdir(pattern) else pattern
-        matching = FileSearch(wanted).paths()
+        glob_pattern = os.path.join(glob.escape(pattern), "**") if os.path.isdir(pattern) else pattern
+        matching = FileSearch(glob_pattern).paths()
         found.update(dict.fromkeys(path for path in matching if os.path.isfile(path) and path.endswith(SUFFIXES)))
     return list(found)
 

@@ -111,7 +111,7 @@ def _requirements(package: Distribution, extras: frozenset[str]) -> Iterator[tup
     """What a package with some of its extras requires: names, each with its extras."""
     for line in package.requires or ():
         extra, required = _EXTRA.search(line), _REQUIRED.match(line)
-        if required is None or (extra is not None and not _is_wanted(_canonical(extra[1]), extras)):
+        if required is None or (extra is not None and not _is_included(_canonical(extra[1]), extras)):
             continue
         if _canonical(required["name"]) not in PROVIDED:
             yield (
@@ -120,7 +120,7 @@ def _requirements(package: Distribution, extras: frozenset[str]) -> Iterator[tup
             )
 
 
-def _is_wanted(extra: str, extras: frozenset[str]) -> bool:
+def _is_included(extra: str, extras: frozenset[str]) -> bool:
     return extra != "dev" if extras == _ALL else extra in extras
 
 

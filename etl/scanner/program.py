@@ -230,9 +230,9 @@ class _Writer:
     def look_around(self, node: LookAround, then: int) -> int:
         if is_always_found(node):
             return self.program.add(SPLIT) if node.negative else then
-        wanted = one_byte(node.part, ahead=node.ahead)
-        if wanted is not None:
-            return self.program.add(AHEAD if node.ahead else BEHIND, masks.ANY & ~wanted if node.negative else wanted, (then,))
+        bytes_ = one_byte(node.part, ahead=node.ahead)
+        if bytes_ is not None:
+            return self.program.add(AHEAD if node.ahead else BEHIND, masks.ANY & ~bytes_ if node.negative else bytes_, (then,))
         first, _ = first_bytes(node.part)
         poisoned = self.program.add(AHEAD, first, (self.program.add(POISON, None, (then,)),))
         return self.program.add(SPLIT, None, (self.program.add(AHEAD, masks.ANY & ~first, (then,)), poisoned))

@@ -149,8 +149,8 @@ class _Assembly:
             self._names[id(node)] = name
         return set(taken)
 
-    def _name_rest(self, nodes: Sequence[Any], taken: set[str], wanted: Sequence[str]) -> None:
-        for node, name in zip(nodes, wanted, strict=True):
+    def _name_rest(self, nodes: Sequence[Any], taken: set[str], preferred_names: Sequence[str]) -> None:
+        for node, name in zip(nodes, preferred_names, strict=True):
             if id(node) not in self._names:
                 free = next(one for one in _candidate_names(name) if one not in taken)
                 taken.add(free)

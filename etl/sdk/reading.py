@@ -106,9 +106,9 @@ class _Reader:
         ends = tuple(self._nodes[stream] for stream in streams)
         return Definition(name, self._site, outputs, tuple(sources.values()), ends, in_long_form=True, **common)
 
-    def _add_stream(self, wanted: str, streams: Mapping[str, Any]) -> None:
+    def _add_stream(self, first_name: str, streams: Mapping[str, Any]) -> None:
         """Add a stream after those that it reads."""
-        waiting, begun = [wanted], set[str]()
+        waiting, begun = [first_name], set[str]()
         while waiting:
             name = waiting[-1]
             if name in self._nodes:

@@ -120,7 +120,7 @@ class Job:
         self._thread = threading.Thread(target=self._conduct, name=f"job {name}", daemon=True)
         self._thread.start()
 
-    # ── What is wanted ────────────────────────────────────────────────────────────────────────────
+    # ── Desired state ────────────────────────────────────────────────────────────────────────────
 
     def deploy(self, version: JobVersion, prepared: PreparedPipeline | None, desired: Desired) -> None:
         """Run this version, if that is desired. ``prepared``: the version, checked and planned."""
@@ -276,8 +276,8 @@ class Job:
     def _must_stop(self) -> bool:
         if not self._is_at_work():
             return False
-        unwanted = self.desired == "stopped" or self.version is not self._running or self._letters is not None
-        return self._closing or self._restart or unwanted
+        must_change = self.desired == "stopped" or self.version is not self._running or self._letters is not None
+        return self._closing or self._restart or must_change
 
     def _must_settle(self) -> bool:
         return self._letters is not None and not self._is_at_work() and not self._is_hanging()
@@ -376,10 +376,10 @@ class Job:
     def _settle_letters(self) -> None:
         """Replay or drop the letters, and report what has failed."""
         with self._changed:
-            wanted, version = self._letters, self.version
-        assert wanted is not None
+            request, version = self._letters, self.version
+        assert request is not None
         assert version is not None
-        verb, letters = wanted
+        verb, letters = request
         try:
             if not self._closing:
                 prepared = self._engine.prepare(str(self.name), version.file, self._others())

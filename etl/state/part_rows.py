@@ -101,8 +101,8 @@ class PartsOfFiles:
 
     def of_hashes(self, hashes: Any, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
         """The rows with ``first <= pane < end`` and these hashes: all rows of files without hashes."""
-        wanted = dict.fromkeys(self._parts, hashes)
-        found = (table for file in self._files for table in file.rows_of_keys(wanted, first, end))
+        hashes_of_parts = dict.fromkeys(self._parts, hashes)
+        found = (table for file in self._files for table in file.rows_of_keys(hashes_of_parts, first, end))
         return self._select_rows(found) if len(hashes) else []
 
     def _select_rows(self, tables: Iterable[pa.Table], is_sorted: bool = False) -> list[pa.Table]:

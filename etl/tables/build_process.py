@@ -39,7 +39,7 @@ Receive = Callable[[TableRequest, Callable[[], BuildResult], Callable[[], None]]
 
 
 def build_tables(
-    wanted: Sequence[TableRequest],
+    tables: Sequence[TableRequest],
     root: Path,
     python: str = sys.executable,
     receive: Receive = lambda _, call, kill: call(),
@@ -49,14 +49,14 @@ def build_tables(
     process = subprocess.Popen([python, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
-    left, killed = deque(wanted), threading.Event()
+    left, killed = deque(tables), threading.Event()
 
     def kill() -> None:
         killed.set()
         process.kill()
 
     with process, process.stdin as requests, process.stdout as results:
-        pickle.dump((list(wanted), root), requests)
+        pickle.dump((list(tables), root), requests)
         requests.close()
         while left and not killed.is_set():
             request = left.popleft()
@@ -97,8 +97,8 @@ def _build_table(request: TableRequest, root: Path) -> BuildResult:
 
 def main() -> None:
     """Build the tables requested on standard input."""
-    wanted, root = pickle.load(sys.stdin.buffer)
-    for request in wanted:
+    requests, root = pickle.load(sys.stdin.buffer)
+    for request in requests:
         pickle.dump(_build_table(request, root), sys.stdout.buffer)
         sys.stdout.buffer.flush()
 

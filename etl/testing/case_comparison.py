@@ -43,9 +43,9 @@ def differences(suite: Suite, case: Case, outcome: Outcome) -> list[Difference]:
 def comparable_rows(expected: ExpectedOutput, found: CapturedEvents) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The expected events and the events found, with the compared fields only."""
     names = found.schema.names
-    wanted = [flat_event(event, names) for event in expected.events or ()]
+    expected_rows = [flat_event(event, names) for event in expected.events or ()]
     kept = set(expected.fields or names)
-    return [_only(row, kept) for row in wanted], [_only(row, kept) for row in found.rows]
+    return [_only(row, kept) for row in expected_rows], [_only(row, kept) for row in found.rows]
 
 
 def _only(row: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
@@ -65,9 +65,9 @@ def _differences_of(suite: Suite, name: str, expected: ExpectedOutput, found: Ca
         text = f"{name}: expected {_events(expected.count, name)}, found {len(found.rows)}"
         yield Difference(suite.location(expected.path), text, _list_rows(found.rows, name))
     if expected.events is not None:
-        wanted, came = comparable_rows(expected, found)
-        for pair in find_unequal_pairs(wanted, came, found.ordered):
-            yield _pair(suite, name, expected, pair, wanted, came)
+        expected_rows, came = comparable_rows(expected, found)
+        for pair in find_unequal_pairs(expected_rows, came, found.ordered):
+            yield _pair(suite, name, expected, pair, expected_rows, came)
     for at, event in enumerate(expected.contains):
         yield from _find_contained(
             suite, name, (*expected.path, "contains", at), flat_event(event, found.schema.names), found.rows
@@ -79,7 +79,7 @@ def _pair(
     name: str,
     expected: ExpectedOutput,
     pair: Pair,
-    wanted: Sequence[dict[str, Any]],
+    expected_rows: Sequence[dict[str, Any]],
     came: Sequence[dict[str, Any]],
 ) -> Difference:
     if pair.expected is None:
@@ -87,7 +87,7 @@ def _pair(
         text = f"{name}: an event that is not expected"
         return Difference(suite.location(expected.path), text, (f"+ {_shown(came[pair.found], name)}",))
     location = suite.location(event_path(suite, expected, pair.expected))
-    row = wanted[pair.expected]
+    row = expected_rows[pair.expected]
     if pair.found is None:
         return Difference(location, f"{name}[{pair.expected}] is missing", (f"- {_shown(row, name)}",))
     return Difference(location, f"{name}[{pair.expected}]", tuple(_fields(row, came[pair.found])))

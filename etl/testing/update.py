@@ -41,8 +41,8 @@ def _edits(suite: Suite, expected: ExpectedOutput, found: CapturedEvents) -> Ite
         else:
             yield Edit(expected.path, _all(found.rows) if expected.count == 0 else len(found.rows))
     if expected.events is not None:
-        wanted, came = comparable_rows(expected, found)
-        pairs = find_unequal_pairs(wanted, came, found.ordered)
+        expected_rows, came = comparable_rows(expected, found)
+        pairs = find_unequal_pairs(expected_rows, came, found.ordered)
         if all(pair.expected is not None and pair.found is not None for pair in pairs):
             yield from (Edit(event_path(suite, expected, pair.expected or 0), came[pair.found or 0]) for pair in pairs)
         else:

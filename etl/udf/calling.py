@@ -187,10 +187,10 @@ def _to_arrow(found: Any) -> pa.Array | None:
     return arrow if isinstance(arrow, pa.Array) else None
 
 
-def is_alike(found: pa.DataType, wanted: pa.DataType) -> bool:
+def is_alike(found: pa.DataType, declared: pa.DataType) -> bool:
     """Whether a result of one type is meant as one of another: both are numbers, texts, times, or null."""
     return pa.types.is_null(found) or (
-        pa.types.is_nested(found) == pa.types.is_nested(wanted) and any(test(found) and test(wanted) for test in _ALIKE)
+        pa.types.is_nested(found) == pa.types.is_nested(declared) and any(test(found) and test(declared) for test in _ALIKE)
     )
 
 

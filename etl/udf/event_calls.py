@@ -153,10 +153,10 @@ def _rows_of(found: pa.RecordBatch | pa.Table, batch: pa.RecordBatch) -> Any:
         raise ValueError(f"it returned {found.num_rows} events for {batch.num_rows} without the column {OFFSET}")
     offsets = batch.column(OFFSET).to_numpy()
     order = np.argsort(offsets, kind="stable")
-    wanted = found.column(OFFSET).to_numpy()
-    at = np.minimum(np.searchsorted(offsets[order], wanted), len(order) - 1)
+    returned = found.column(OFFSET).to_numpy()
+    at = np.minimum(np.searchsorted(offsets[order], returned), len(order) - 1)
     rows = order[at] if len(order) else np.empty(0, np.int64)
-    if len(wanted) and (not len(order) or (offsets[rows] != wanted).any()):
+    if len(returned) and (not len(order) or (offsets[rows] != returned).any()):
         raise ValueError(f"it returned values of {OFFSET} that no event has")
     if (rows[1:] < rows[:-1]).any():
         raise ValueError("it returned events in another order than it got them")

@@ -73,8 +73,8 @@ def equal_to(texts: pa.Array, text: str) -> Bools:
 
     if texts.type != pa.string_view():
         return boolean_values(pc.fill_null(pc.equal(texts, text), False))
-    views, wanted = _views(texts), pa.array([text], pa.string_view())
-    alike = np.flatnonzero((views[:, :2] == _views(wanted)[:, :2]).all(axis=1))
+    views, reference = _views(texts), pa.array([text], pa.string_view())
+    alike = np.flatnonzero((views[:, :2] == _views(reference)[:, :2]).all(axis=1))
     found = np.zeros(len(texts), bool)
     if len(alike):
         found[alike] = boolean_values(pc.fill_null(pc.equal(materialize_array(take_rows(texts, alike)), text), False))
@@ -87,9 +87,9 @@ def begins_with(texts: pa.Array, prefix: str) -> Bools:
 
     if texts.type != pa.string_view():
         return boolean_values(pc.fill_null(pc.starts_with(texts, prefix), False))
-    views, wanted = _views(texts), np.frombuffer(prefix.encode(), np.uint8)
-    begin = views.view(np.uint8).reshape(-1, 16)[:, 4 : 4 + len(wanted)]
-    found: Bools = boolean_values(texts.is_valid()) & (views[:, 0] >= len(wanted)) & (begin == wanted).all(axis=1)
+    views, prefix_bytes = _views(texts), np.frombuffer(prefix.encode(), np.uint8)
+    begin = views.view(np.uint8).reshape(-1, 16)[:, 4 : 4 + len(prefix_bytes)]
+    found: Bools = boolean_values(texts.is_valid()) & (views[:, 0] >= len(prefix_bytes)) & (begin == prefix_bytes).all(axis=1)
     return found
 
 

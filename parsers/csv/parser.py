@@ -133,8 +133,8 @@ class Csv(Parser):
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
         """Patterns over the whole column, and others over the texts with too few values."""
-        wanted = tuple([bool(name) for name in self.columns])
-        records = record_scanner(self._dialect, wanted, rest=self.rest is not None, short=self.short)
+        is_captured = tuple([bool(name) for name in self.columns])
+        records = record_scanner(self._dialect, is_captured, rest=self.rest is not None, short=self.short)
         columns = {name: number for number, name in enumerate(self.columns) if name}
         types = {name: parse_type(self.declared.get(name, "string")) for name in columns}
         readers = {name: make_reader(type_) for name, type_ in types.items()}

@@ -44,13 +44,13 @@ def escaped(column: int) -> str:
     return f"c{column}e"
 
 
-def record(dialect: Dialect, wanted: Sequence[bool], first: int, rest: Node | None, *, ends: bool) -> Node:
-    """Columns from number ``first`` on, of which those that are ``wanted`` are captured.
+def record(dialect: Dialect, is_captured: Sequence[bool], first: int, rest: Node | None, *, ends: bool) -> Node:
+    """Columns from number ``first`` on, of which those that ``is_captured`` marks are captured.
 
     ``rest`` is what follows the last one and a delimiter: at will where the record ``ends`` here, else without fail.
     """
     delimiter = Chars(one_of(dialect.delimiter))
-    columns = [_value(dialect, number if kept else None) for number, kept in enumerate(wanted, first)]
+    columns = [_value(dialect, number if kept else None) for number, kept in enumerate(is_captured, first)]
     parts: list[Node] = [columns[0]]
     for column in columns[1:]:
         parts += [delimiter, column]

@@ -27,12 +27,12 @@ MAX_CACHED = 256
 
 
 class RecordScanner:
-    """Scans a dialect's records and captures the ``wanted`` of their columns."""
+    """Scans a dialect's records and captures the columns that ``is_captured`` marks."""
 
-    def __init__(self, dialect: Dialect, wanted: Sequence[bool], *, rest: bool, short: bool) -> None:
-        self._dialect, self._columns = dialect, len(wanted)
-        self._whole = _ScannerChain(dialect, wanted, anything() if rest else None)
-        self._short = _ScannerChain(dialect, wanted, delimiters(dialect)) if short and len(wanted) > 1 else None
+    def __init__(self, dialect: Dialect, is_captured: Sequence[bool], *, rest: bool, short: bool) -> None:
+        self._dialect, self._columns = dialect, len(is_captured)
+        self._whole = _ScannerChain(dialect, is_captured, anything() if rest else None)
+        self._short = _ScannerChain(dialect, is_captured, delimiters(dialect)) if short and len(is_captured) > 1 else None
 
     def scan(self, texts: pa.Array) -> tuple[Mapping[str, pa.Array], pa.BooleanArray | None]:
         """Captures, and where a text is not a record (None: nowhere)."""
@@ -58,19 +58,19 @@ class RecordScanner:
 
 
 @lru_cache(maxsize=MAX_CACHED)
-def record_scanner(dialect: Dialect, wanted: tuple[bool, ...], *, rest: bool, short: bool) -> RecordScanner:
+def record_scanner(dialect: Dialect, is_captured: tuple[bool, ...], *, rest: bool, short: bool) -> RecordScanner:
     """The same for the same options: a worker opens a step in every micro-batch, and many columns make large patterns."""
-    return RecordScanner(dialect, wanted, rest=rest, short=short)
+    return RecordScanner(dialect, is_captured, rest=rest, short=short)
 
 
 class _ScannerChain:
     """Scanners, each of which reads some columns and leaves what follows to the next."""
 
-    def __init__(self, dialect: Dialect, wanted: Sequence[bool], rest: Any) -> None:
-        starts = range(0, len(wanted), MAX_SCANNER_COLUMNS)
+    def __init__(self, dialect: Dialect, is_captured: Sequence[bool], rest: Any) -> None:
+        starts = range(0, len(is_captured), MAX_SCANNER_COLUMNS)
         self._scanners = []
         for first in starts:
-            some = wanted[first : first + MAX_SCANNER_COLUMNS]
+            some = is_captured[first : first + MAX_SCANNER_COLUMNS]
             last = first == starts[-1]
             tree = record(dialect, some, first, rest if last else anything(), ends=last)
             self._scanners.append(Scanner([tree]))

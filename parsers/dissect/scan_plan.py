@@ -38,8 +38,8 @@ def plan_scan(dissection: Dissection, separator: str | None) -> ScanPlan:
     used = {key.name for key in dissection.keys if key.kind == "value"}
     parts: list[Node] = [Anchor("\\A"), *_literal(dissection.head)]
     for run in runs:
-        wanted = run[0].kind != "skip" or (run[0].name and run[0].name in used)
-        parts += _run(run, captures[run[0]] if wanted else None)
+        is_captured = run[0].kind != "skip" or (run[0].name and run[0].name in used)
+        parts += _run(run, captures[run[0]] if is_captured else None)
     if not dissection.keys[-1].after:
         parts.append(Anchor("\\z"))
     named = {name: list(_pieces(name, captures, separator)) for name in _names(captures)}

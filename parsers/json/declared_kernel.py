@@ -82,16 +82,16 @@ def _is_expected(row: Any, leaf: Any, child: Any, byte: Any, trie: Any, seen: An
 def _read_scalar(row: Any, at: Any, end: Any, byte: Any, leaf: Any, out: Any, target: Any, given: Any) -> Any:
     """A value without members begins at ``at``; after it (`WRONG`: it is not a value), and where the next text may begin."""
     views, valid, is_text = given[2], given[3], given[4]
-    wanted, written, there = leaf >= 0 and is_text[leaf], target, True
+    is_written, written, there = leaf >= 0 and is_text[leaf], target, True
     if byte != QUOTE:
         after, there = scalar_end(at, end), byte != _LETTER_N
-        if wanted and there and after != WRONG:
+        if is_written and there and after != WRONG:
             written = compact(at, after, target)
-    elif wanted:
+    elif is_written:
         after, written = unescape(at + ONE, end, target)
     else:
         after = string_end(at + ONE, end)
-    if wanted and there and after != WRONG:
+    if is_written and there and after != WRONG:
         target = _put_text(row, leaf, out, target, written, views, valid)
     return after, target
 

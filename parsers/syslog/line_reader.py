@@ -100,7 +100,7 @@ class LineReader:
         self._scan = _compile_scan(options)
         self._read_times = time_reader(options.timezone, now, options.year)
         self._declared = {f.name: make_reader(f.type, options.timezone) for f in options.params()}
-        self._wanted = options.parsed_fields().names
+        self._declared_names = options.parsed_fields().names
 
     def parse(self, texts: pa.Array) -> Parsed:
         """The fields of each line; a line that fails is all message."""
@@ -114,7 +114,7 @@ class LineReader:
         if wrong.any():
             failures.add(wrong, wrong_values("timestamp", captured["time"], wrong, "a time that exists"))
         columns |= self._sequence(captured["sequence"]) | self._elements(captured["elements"], failures)
-        parsed = failures.to_parsed({name: columns[name] for name in self._wanted})
+        parsed = failures.to_parsed({name: columns[name] for name in self._declared_names})
         return parsed if parsed.failed is None else _with_failed_lines(parsed, texts)
 
     def _priorities(self, pattern: Array, texts: pa.Array) -> pa.Array:
@@ -144,7 +144,7 @@ class LineReader:
                 failures.add(boolean_values(broken), pa.repeat("holds bytes that are not UTF-8", len(message)))
 
     def _sequence(self, texts: pa.Array) -> dict[str, pa.Array]:
-        if "event.sequence" not in self._wanted:
+        if "event.sequence" not in self._declared_names:
             return {}
         from etl.columns.numbers import whole_numbers
 

@@ -121,7 +121,7 @@ def _repeats_element(text: bytes) -> bool:
 
 def rest_json(text: bytes, paths: Sequence[str]) -> bytes | None:
     """The undeclared parameters of well-formed structured data as JSON; of a declared one, all values but the first."""
-    wanted = {path.encode() for path in paths}
+    declared = {path.encode() for path in paths}
     left: dict[bytes, dict[bytes, list[bytes]]] = {}
     taken_from: set[bytes] = set()
     element = b""
@@ -129,8 +129,8 @@ def rest_json(text: bytes, paths: Sequence[str]) -> bytes | None:
         if found[1] is not None:
             element = found[1]
             left.setdefault(element, {})
-        elif (path := element + b"." + found[2]) in wanted:
-            wanted.remove(path)
+        elif (path := element + b"." + found[2]) in declared:
+            declared.remove(path)
             taken_from.add(element)
         else:
             left[element].setdefault(found[2], []).append(_ESCAPE.sub(rb"\1", found[3]))

@@ -142,8 +142,8 @@ class W3c(Parser):
     def _reasons(self, texts: pa.Array, failed: pa.BooleanArray) -> pa.StringArray:
         """How many words the failed texts have, null for the others."""
         many = pc.count_substring_regex(pc.if_else(failed, materialize_array(texts).cast(pa.string()), None), r"\S+")
-        wanted = f"words, not the values of {self._describe}"
-        return pc.fill_null(pc.binary_join_element_wise("has", many.cast(pa.string()), wanted, " "), f"{self.field} is null")
+        remark = f"words, not the values of {self._describe}"
+        return pc.fill_null(pc.binary_join_element_wise("has", many.cast(pa.string()), remark, " "), f"{self.field} is null")
 
 
 def _check_list(names: list[str], path: tuple[str | int, ...]) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from running import Etl
 
-from etl.migration.draft import Draft, NotCarriedError
+from etl.migration.draft import Draft, NoCounterpartError
 from etl.migration.filebeat.conditions import condition
 from etl.migration.filebeat.configuration import FilebeatFiles
 from etl.migration.filebeat.importer import FilebeatImport
@@ -267,7 +267,7 @@ def test_conditions(given: dict[str, Any], sql: str) -> None:
 
 @pytest.mark.parametrize("given", [None, {}, "x", {"equal": {}}, {"range": {"n": {"about": 1}}}, {"network": {"status": "home"}}])
 def test_conditions_without_a_counterpart(given: Any) -> None:
-    with pytest.raises(NotCarriedError):
+    with pytest.raises(NoCounterpartError):
         condition(Draft({"status": "string", "n": "bigint"}), given)
 
 

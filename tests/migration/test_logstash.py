@@ -11,7 +11,7 @@ import yaml
 from running import Etl
 
 from etl.config.cases.case_file import inspect_tests
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.logstash.configuration import Branch, Configuration, ConfigurationReader, Plugin
 from etl.migration.logstash.importer import LogstashImport, read_configurations
 from etl.running.shared_session import SharedSession
@@ -247,7 +247,7 @@ def test_what_has_no_counterpart_is_said_at_its_place(etl: Etl, tmp_path: Path) 
     ],
 )
 def test_a_text_that_is_no_configuration(text: str, message: str) -> None:
-    with pytest.raises(NotCarriedError, match=message.replace("(", r"\(").replace("{", r"\{").replace("}", r"\}")):
+    with pytest.raises(NoCounterpartError, match=message.replace("(", r"\(").replace("{", r"\{").replace("}", r"\}")):
         ConfigurationReader(text).read(Configuration())
 
 

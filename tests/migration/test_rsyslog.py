@@ -8,7 +8,7 @@ import pytest
 import yaml
 from running import Etl
 
-from etl.migration.draft import Draft, NotCarriedError
+from etl.migration.draft import Draft, NoCounterpartError
 from etl.migration.rsyslog.configuration import ConfigurationReader, Element
 from etl.migration.rsyslog.expressions import read_expression, selector_mask
 from etl.migration.rsyslog.importer import SYSLOG_FIELDS, RsyslogImport, read_configurations
@@ -198,7 +198,7 @@ def test_templates_of_objects_and_paths() -> None:
 def test_what_cannot_be_read_is_told_with_its_place(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "rsyslog.conf").write_text(text)
 
-    with pytest.raises(NotCarriedError) as raised:
+    with pytest.raises(NoCounterpartError) as raised:
         ConfigurationReader(tmp_path / "rsyslog.conf").read()
 
     assert message in str(raised.value)

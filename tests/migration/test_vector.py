@@ -8,7 +8,7 @@ import pytest
 import yaml
 from running import Etl
 
-from etl.migration.draft import Draft, NotCarriedError
+from etl.migration.draft import Draft, NoCounterpartError
 from etl.migration.report import ImportReport
 from etl.migration.translated import TranslatedSteps
 from etl.migration.vector.program import Program
@@ -94,7 +94,7 @@ def test_events_are_those_that_the_reference_says(etl: Etl, tmp_path: Path) -> N
     ],
 )
 def test_a_program_that_cannot_be_read(text: str) -> None:
-    with pytest.raises(NotCarriedError):
+    with pytest.raises(NoCounterpartError):
         VrlReader(text).program()
 
 
@@ -119,7 +119,7 @@ def run(text: str) -> Draft:
     ],
 )
 def test_arguments_that_have_no_counterpart_are_refused(text: str) -> None:
-    with pytest.raises(NotCarriedError):
+    with pytest.raises(NoCounterpartError):
         run(text)
 
 

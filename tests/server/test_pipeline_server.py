@@ -1,4 +1,4 @@
-"""What runs follows the folder, and the states that are wanted."""
+"""What runs follows the folder, and the desired states."""
 
 from __future__ import annotations
 

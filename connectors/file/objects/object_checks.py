@@ -56,6 +56,6 @@ def first_line(error: Exception) -> str:
 
 def is_object_matched(target: str, uri: str, exclude: Sequence[str]) -> bool:
     """Return whether a glob of objects would find an object."""
-    one, wanted = ObjectPath.of(target), ObjectPath.of(uri)
+    one, pattern = ObjectPath.of(target), ObjectPath.of(uri)
     excluded = any(fnmatchcase(one.path, name) or fnmatchcase(one.path.rpartition("/")[2], name) for name in exclude)
-    return one.scheme == wanted.scheme and not excluded and matches_parts(one.path.split("/"), wanted.path.split("/"))
+    return one.scheme == pattern.scheme and not excluded and matches_parts(one.path.split("/"), pattern.path.split("/"))

@@ -77,11 +77,11 @@ def _by_events(work: list[_FileRange], left: int, boundaries: LineBoundaries) ->
     return chosen
 
 
-def _end_near(file: TrackedFile, begin: int, wanted: int, boundaries: LineBoundaries) -> TrackedFile:
-    """Reduce to the end of the last event at or before ``wanted``, or to the end of the first event, however long."""
+def _end_near(file: TrackedFile, begin: int, position: int, boundaries: LineBoundaries) -> TrackedFile:
+    """Reduce to the end of the last event at or before ``position``, or to the end of the first event, however long."""
     try:
         with open_tracked(file) as stream:
-            end = boundaries.last_event_end(stream, begin, wanted)
+            end = boundaries.last_event_end(stream, begin, position)
             if end == begin:
                 end, _ = boundaries.count(stream, begin, file.offset, 1)
             return _with_offset(file, end, stream)

@@ -60,11 +60,11 @@ def is_matched(path: str, pattern: str, exclude: Iterable[str] = ()) -> bool:
     """Return whether a glob with ``**`` would find an absolute path; links to folders are followed in both."""
     if not path.startswith("/"):
         return False
-    wanted = os.path.abspath(os.path.expanduser(pattern))
+    absolute_pattern = os.path.abspath(os.path.expanduser(pattern))
     if any(fnmatchcase(path, one) or fnmatchcase(os.path.basename(path), one) for one in exclude):
         return False
-    return matches_parts(path.split("/"), wanted.split("/")) or matches_parts(
-        _resolve_links(path).split("/"), _resolve_links(wanted).split("/")
+    return matches_parts(path.split("/"), absolute_pattern.split("/")) or matches_parts(
+        _resolve_links(path).split("/"), _resolve_links(absolute_pattern).split("/")
     )
 
 
@@ -75,14 +75,14 @@ def _resolve_links(path: str) -> str:
     return "/".join([os.path.realpath("/".join(parts[:literal]) or "/").rstrip("/"), *parts[literal:]])
 
 
-def matches_parts(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+def matches_parts(parts: Sequence[str], pattern_parts: Sequence[str]) -> bool:
     """Return whether the parts of a path match those of a glob; ``**`` matches any number of folders, and no wildcard a
     leading dot, as in `glob`."""
-    if not wanted:
+    if not pattern_parts:
         return not parts
-    if wanted[0] == "**":
+    if pattern_parts[0] == "**":
         here = bool(parts) and not parts[0].startswith(".")
-        return matches_parts(parts, wanted[1:]) or (here and matches_parts(parts[1:], wanted))
-    if not parts or (parts[0].startswith(".") and not wanted[0].startswith(".")):
+        return matches_parts(parts, pattern_parts[1:]) or (here and matches_parts(parts[1:], pattern_parts))
+    if not parts or (parts[0].startswith(".") and not pattern_parts[0].startswith(".")):
         return False
-    return fnmatchcase(parts[0], wanted[0]) and matches_parts(parts[1:], wanted[1:])
+    return fnmatchcase(parts[0], pattern_parts[0]) and matches_parts(parts[1:], pattern_parts[1:])

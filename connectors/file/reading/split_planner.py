@@ -68,8 +68,8 @@ def _cuts(whole: FileRange, count: int, boundaries: LineBoundaries) -> list[int]
     length = whole.end - whole.begin
     try:
         with open_tracked(whole.file) as stream:
-            wanted = [whole.begin + boundaries.charset.whole(length * part // count) for part in range(1, count)]
-            found = [boundaries.next_event_begin(stream, at, until) for at, until in pairwise([*wanted, whole.end])]
+            desired = [whole.begin + boundaries.charset.whole(length * part // count) for part in range(1, count)]
+            found = [boundaries.next_event_begin(stream, at, until) for at, until in pairwise([*desired, whole.end])]
     except FileLostError:
         return []
     return [cut for cut in found if cut is not None and cut < whole.end]

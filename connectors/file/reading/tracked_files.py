@@ -153,11 +153,11 @@ def compare(path: str, codec: Codec | None, file: TrackedFile) -> ContentMatch:
     try:
         if file.codec is not None:
             return "same" if os.stat(path).st_size == file.size and sample_at(path, file.size) == file.sample else "other"
-        size, wanted = file.sample_key
+        size, expected = file.sample_key
         with FileStream(path, codec) as stream:
-            if not wanted.startswith(digest(stream.read(min(size, SAMPLE)))):
+            if not expected.startswith(digest(stream.read(min(size, SAMPLE)))):
                 return "other"
-            if sample(stream, size) != wanted:
+            if sample(stream, size) != expected:
                 return "other"
             return "more" if stream.read(1) else "same"
     except (OSError, CorruptError):

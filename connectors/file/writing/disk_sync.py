@@ -112,13 +112,13 @@ def _syncfs() -> Any:
 @cache
 def _supports_syncfs(device: int) -> bool:
     """Return whether a device has a supported file system; False if it is not in the list of mounts."""
-    wanted = f"{os.major(device)}:{os.minor(device)}"
+    device_number = f"{os.major(device)}:{os.minor(device)}"
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
             lines = [line.partition(" - ") for line in mounts]
     except OSError:
         return False
-    kinds = {after.split()[0] for before, _, after in lines if before.split()[2] == wanted and after}
+    kinds = {after.split()[0] for before, _, after in lines if before.split()[2] == device_number and after}
     return bool(kinds) and kinds <= _SYNCFS_FILE_SYSTEMS
 
 

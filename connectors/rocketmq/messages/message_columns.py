@@ -65,7 +65,7 @@ class MessageColumns:
     def batch(self, stored: StoredMessages, queue: Queue) -> pa.RecordBatch:
         """Return the events of messages of a queue."""
         columns = {self.body: self._bodies(stored)}
-        columns |= {name: property_texts(stored, wanted) for name, wanted in self.texts.items()}
+        columns |= {name: property_texts(stored, property_) for name, property_ in self.texts.items()}
         if self.properties:
             columns[self.properties] = _property_maps(stored)
         if self.metadata:
@@ -97,9 +97,9 @@ def property_texts(stored: StoredMessages, name: str) -> pa.Array:
 
     from connectors.rocketmq.messages.stored_kernel import find_property
 
-    block, wanted = _as_uint8(stored), np.frombuffer(name.encode(), np.uint8)
+    block, key = _as_uint8(stored), np.frombuffer(name.encode(), np.uint8)
     starts, stops = np.empty(len(stored), np.int32), np.empty(len(stored), np.int32)
-    find_property(block, stored.parts[PROPERTIES_BEGIN], stored.parts[PROPERTIES_END], wanted, starts, stops)
+    find_property(block, stored.parts[PROPERTIES_BEGIN], stored.parts[PROPERTIES_END], key, starts, stops)
     return stored.texts(starts, stops)
 
 

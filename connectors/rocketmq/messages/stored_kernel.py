@@ -45,7 +45,7 @@ def _body_length_at(at: Any, flags: Any) -> Any:
 
 @kernel
 def locate(block: Any, after: Any, end: Any, found: Any) -> Any:
-    """Write the parts of each message to ``found`` (int64[8, most]).
+    """Write the parts of each message to ``found`` (int64[8, columns]).
 
     Includes messages with ascending offsets after ``after`` and before ``end``, and outer messages at any offset before
     ``end``. Returns the number of messages, or -1 - position of a malformed one.

@@ -80,14 +80,14 @@ class Connection:
 
     def receive(self, opaque: int) -> Response:
         """Return the answer to a request."""
-        while (wanted := self._answers[opaque]) is None:
+        while (answer := self._answers[opaque]) is None:
             self._socket.set_deadline(self._timeout)
             found = self._run(self._read_answer)
             if found is not None and found.opaque in self._answers:
                 self._answers[found.opaque] = found
         del self._answers[opaque]
         self._last_answer_at = time.monotonic()
-        return wanted
+        return answer
 
     def call(
         self, code: int, fields: dict[str, str], body: bytes = b"", accepted_codes: Collection[int] = (SUCCESS,)

@@ -76,12 +76,12 @@ def _with_options(root: dict[str, Any], catalogue: Catalogue, report: Report) ->
         if fault.lifts:
             root = _lift_options(root, fault, report)
             continue
-        wanted = _close_missing(fault, found) or (fault if fault.meant else _only_missing(fault, found, root, validator(used)[1]))
-        wanted = wanted if wanted.meant else _meant_by_value(wanted, root, catalogue)
-        if wanted.meant is not None and wanted.meant not in value_at(root, wanted.path[:-1]):
+        clear = _close_missing(fault, found) or (fault if fault.meant else _only_missing(fault, found, root, validator(used)[1]))
+        clear = clear if clear.meant else _meant_by_value(clear, root, catalogue)
+        if clear.meant is not None and clear.meant not in value_at(root, clear.path[:-1]):
             location = report.location(fault.path)
-            report.add_at(location.key or location.value, fault.path[:-1], fault.code, fault.message, wanted.hint)
-            root = _rename_option(root, fault.path, wanted.meant, report)
+            report.add_at(location.key or location.value, fault.path[:-1], fault.code, fault.message, clear.hint)
+            root = _rename_option(root, fault.path, clear.meant, report)
     return root
 
 

@@ -59,9 +59,9 @@ def _argument(function: UserFunction, at: int, arg: BoundNode) -> BoundNode:
     if parameter.type is None or arg.unknown or arg.type == parameter.type:
         return arg
     if not is_taken(arg.type, parameter.type):
-        wanted, found = describe(parameter.type), describe(arg.type)
+        accepted, found = describe(parameter.type), describe(arg.type)
         raise MisuseError(
-            f"{function.name}() takes {wanted} as its {_ordinal(at)} argument ({parameter.name}), and this is {found}",
+            f"{function.name}() takes {accepted} as its {_ordinal(at)} argument ({parameter.name}), and this is {found}",
             hint=_hint(parameter),
         )
     return cast(arg, parameter.type)
@@ -73,13 +73,13 @@ def _hint(parameter: Parameter) -> str | None:
     return f"cast(x as {format_type(parameter.type)})"
 
 
-def is_taken(found: pa.DataType, wanted: pa.DataType) -> bool:
+def is_taken(found: pa.DataType, target: pa.DataType) -> bool:
     """Whether values of one type are passed as another: null, whole numbers as wider ones, numbers as fractions."""
-    if found in (NULL, wanted):
+    if found in (NULL, target):
         return True
-    if pa.types.is_floating(wanted):
+    if pa.types.is_floating(target):
         return bool(found in INTEGERS or pa.types.is_decimal(found) or found == pa.float32())
-    return found in INTEGERS and wanted in INTEGERS and found.bit_width <= wanted.bit_width
+    return found in INTEGERS and target in INTEGERS and found.bit_width <= target.bit_width
 
 
 def _ordinal(at: int) -> str:

@@ -89,8 +89,8 @@ class Argument(NamedTuple):
         if value.type == NULL:
             target = self.kinds[0].target
             default = {"string": STRING, "integer": INT32, "boolean": BOOLEAN}.get(_name_of(self.kinds[0]))
-            wanted = target if target is not None else default
-            return value if wanted is None or value.unknown else cast(value, wanted)
+            null_type = target if target is not None else default
+            return value if null_type is None or value.unknown else cast(value, null_type)
         kind = next((kind for kind in self.kinds if kind.accepts(value.type)), None)
         if kind is None:
             accepted = " or ".join(dict.fromkeys(kind.words for kind in self.kinds))

@@ -29,10 +29,10 @@ def refusal_message(name: str, at: int, type_: pa.DataType, accepted: int) -> st
     operator = _operator(name)
     if name.startswith(("cast ", "try_cast ")):
         return f"Spark does not cast {found} to {name.split(' ', 1)[1]}"
-    wanted = _join_words(list(_describe_accepted(accepted)))
+    description = _join_words(list(_describe_accepted(accepted)))
     if operator:
-        return f"{operator} takes {wanted}, and here is {found}"
-    return f"{name}() takes {wanted} as its {_ORDINALS[at]} argument, and this is {found}"
+        return f"{operator} takes {description}, and here is {found}"
+    return f"{name}() takes {description} as its {_ORDINALS[at]} argument, and this is {found}"
 
 
 def pair_message(name: str, given: Sequence[Argument]) -> str:

@@ -228,9 +228,9 @@ def probe(session: SparkSession, names: Iterable[str] | None = None) -> dict[str
         **OPERATORS,
         **{f"{how} {target}": f"{how}({{}} as {target})" for how in ("cast", "try_cast") for target in CAST_TARGETS},
     }
-    wanted = set(names) if names is not None else {*functions, *templates}
-    found = {name: probe.signatures(name) for name in functions if name in wanted}
-    found |= {name: probe.operator(template) for name, template in templates.items() if name in wanted}
+    requested = set(names) if names is not None else {*functions, *templates}
+    found = {name: probe.signatures(name) for name in functions if name in requested}
+    found |= {name: probe.operator(template) for name, template in templates.items() if name in requested}
     return {"many_rows": many, "signatures": found}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from etl.expressions.quoting import quoted_text
 from etl.migration.comparisons import contained, equal, matching, ordered
-from etl.migration.draft import Draft, NotCarriedError, clean_name
+from etl.migration.draft import Draft, NoCounterpartError, clean_name
 from etl.migration.filebeat.configuration import leaves
 from etl.migration.ingest.processor import as_list
 from etl.migration.values import FALSE, TEXT, TRUE, TRUTH, Value, as_type, both, constant, either, is_null, negation, text_value
@@ -35,14 +35,14 @@ _BROADCAST = "255.255.255.255/32"
 
 
 def condition(draft: Draft, given: Any) -> Value:
-    """A condition as an expression. Raises NotCarriedError for one without a counterpart."""
+    """A condition as an expression. Raises NoCounterpartError for one without a counterpart."""
     if not isinstance(given, Mapping) or not given:
-        raise NotCarriedError("a condition is a mapping, such as `equals: {status: 200}`")
+        raise NoCounterpartError("a condition is a mapping, such as `equals: {status: 200}`")
     found: Value | None = None
     for name, value in given.items():
         make = _CONDITIONS.get(name)
         if make is None:
-            raise NotCarriedError(f"the condition {name!r} is not one of {', '.join(_CONDITIONS)}")
+            raise NoCounterpartError(f"the condition {name!r} is not one of {', '.join(_CONDITIONS)}")
         found = both(found, make(draft, value))
     return found or TRUE
 
@@ -52,7 +52,7 @@ def _of_fields(make: Callable[[Value, Any], Value]) -> Callable[[Draft, Any], Va
 
     def run(draft: Draft, given: Any) -> Value:
         if not isinstance(given, Mapping):
-            raise NotCarriedError("a condition names fields with values")
+            raise NoCounterpartError("a condition names fields with values")
         found: Value | None = None
         for name, value in leaves(given):
             found = both(found, make(draft.field(clean_name(name)), value))
@@ -81,7 +81,7 @@ def _range(draft: Draft, given: Any) -> Value:
     for name, limit in leaves(given if isinstance(given, Mapping) else {}):
         field, _, operator = name.rpartition(".")
         if operator not in _RANGE:
-            raise NotCarriedError(f"a range has {', '.join(_RANGE)}, and not {operator!r}")
+            raise NoCounterpartError(f"a range has {', '.join(_RANGE)}, and not {operator!r}")
         found = both(found, ordered(_RANGE[operator], draft.field(clean_name(field)), constant(limit)))
     return found or TRUE
 
@@ -102,9 +102,9 @@ def _inside(text: Value, name: str) -> Value:
         known = both(_in(text, ["0.0.0.0/0", "::/0"]), negation(_in(text, [*others, _BROADCAST])))
         return known or TRUE
     if name not in NETWORKS and not name.replace("/", "").replace(".", "").replace(":", "").isalnum():
-        raise NotCarriedError(f"the network {name!r}")
+        raise NoCounterpartError(f"the network {name!r}")
     if name not in NETWORKS and "/" not in name:
-        raise NotCarriedError(f"the network {name!r}; those with names are {', '.join(NETWORKS)}, public and unicast")
+        raise NoCounterpartError(f"the network {name!r}; those with names are {', '.join(NETWORKS)}, public and unicast")
     return _in(text, NETWORKS.get(name, (name,)))
 
 

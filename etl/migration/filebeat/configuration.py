@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.ingest.processor import as_list
 
 MAX_BYTES = 4 << 20
@@ -30,7 +30,7 @@ class FilebeatFiles:
     _locations: dict[int, str] = field(default_factory=dict)
 
     def add(self, file: Path) -> None:
-        """Read a file: a whole configuration, or a list of inputs. Raises NotCarriedError with what is wrong and where."""
+        """Read a file: a whole configuration, or a list of inputs. Raises NoCounterpartError with what is wrong and where."""
         value = self._read(file)
         if isinstance(value, list):
             self.inputs += _mappings(value)
@@ -72,20 +72,20 @@ class FilebeatFiles:
     def _read(self, file: Path) -> Any:
         data = file.read_bytes()
         if len(data) > MAX_BYTES:
-            raise NotCarriedError(f"{file}:1:1: {len(data):,} bytes are more than a configuration may have: {MAX_BYTES:,}")
+            raise NoCounterpartError(f"{file}:1:1: {len(data):,} bytes are more than a configuration may have: {MAX_BYTES:,}")
         try:
             text = data.decode("utf-8-sig")
             loader = yaml.SafeLoader(text)
             node = loader.get_single_node()
             value = self._value(loader, node, file) if node is not None else {}
         except UnicodeDecodeError as error:
-            raise NotCarriedError(f"{file}:1:1: byte {error.start} is not UTF-8") from None
+            raise NoCounterpartError(f"{file}:1:1: byte {error.start} is not UTF-8") from None
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
             at = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
-            raise NotCarriedError(f"{file}:{at}: {getattr(error, 'problem', None) or 'YAML that cannot be read'}") from None
+            raise NoCounterpartError(f"{file}:{at}: {getattr(error, 'problem', None) or 'YAML that cannot be read'}") from None
         if not isinstance(value, (dict, list)):
-            raise NotCarriedError(f"{file}:1:1: a configuration of Filebeat is a mapping, or a list of inputs")
+            raise NoCounterpartError(f"{file}:1:1: a configuration of Filebeat is a mapping, or a list of inputs")
         self.texts.append(text)
         return value
 

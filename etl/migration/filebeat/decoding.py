@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from etl.migration.draft import DraftStep, NotCarriedError, clean_name
+from etl.migration.draft import DraftStep, NoCounterpartError, clean_name
 from etl.migration.filebeat.configuration import leaves
 from etl.migration.given_options import GivenOptions
 from etl.migration.go_layout import java_layout
@@ -45,7 +45,7 @@ def _dissect(steps: TranslatedSteps, given: GivenOptions, where: Value | None) -
     field = clean_name(str(given.get("field", "message")))
     taken = [name for name in types if not steps.draft.field(name).is_null]
     if taken and not given.is_on("overwrite_keys"):
-        raise NotCarriedError(f"{taken[0]} is there before, so that it fails without overwrite_keys: true")
+        raise NoCounterpartError(f"{taken[0]} is there before, so that it fails without overwrite_keys: true")
     flags = [] if given.is_on("ignore_failure") else [_flag("dissect_parsing_error")]
     failure = steps.failure("dissect", {"field": field, "pattern": pattern}, where, flags)
     succeeded = where if failure is None else both(where, negation(failure))
@@ -68,13 +68,13 @@ def _tokenizer(text: str, prefix: str, types: dict[str, str]) -> str:
     def replace(found: re.Match[str]) -> str:
         part = _PARTS.fullmatch(found[1])
         if part is None or part["length"] or part["sign"] in ("&", "*"):
-            raise NotCarriedError(f"the key {found[0]}")
+            raise NoCounterpartError(f"the key {found[0]}")
         if not part["name"] or part["sign"] == "?":
             return f"%{{?{part['name'] or ''}{part['pad'] or ''}}}" if part["name"] else f"%{{{part['pad'] or ''}}}"
         name = clean_name(prefix + part["name"])
         type_ = TYPES.get(part["type"] or "string")
         if type_ is None:
-            raise NotCarriedError(f"the type {part['type']!r}")
+            raise NoCounterpartError(f"the type {part['type']!r}")
         types[name] = type_
         return f"%{{{part['sign']}{name}{part['order'] or ''}{part['pad'] or ''}}}"
 
@@ -172,10 +172,10 @@ def _base64(steps: TranslatedSteps, given: GivenOptions, where: Value | None) ->
 
 def _syslog(steps: TranslatedSteps, given: GivenOptions, where: Value | None) -> Value | None:
     if where is not None:
-        raise NotCarriedError("under a condition; a stream of its own with a `filter` and the parser `syslog` does it")
+        raise NoCounterpartError("under a condition; a stream of its own with a `filter` and the parser `syslog` does it")
     name = clean_name(str(given.get("field", "message")))
     if steps.draft.field(name).type != TEXT:
-        raise NotCarriedError(f"no step before gives {name}")
+        raise NoCounterpartError(f"no step before gives {name}")
     parse_syslog(steps, name, str(given.get("format", "auto")), str(given.get("timezone", "UTC")))
     return None
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from etl.migration.draft import NotCarriedError, clean_name
+from etl.migration.draft import NoCounterpartError, clean_name
 from etl.migration.filebeat.configuration import leaves
 from etl.migration.filebeat.decoding import DECODERS, TYPES
 from etl.migration.given_options import GivenOptions, whole_number
@@ -44,7 +44,7 @@ def _pairs(given: GivenOptions) -> list[tuple[str, str]]:
     found = []
     for one in as_list(given.get("fields") or []):
         if not isinstance(one, Mapping) or "from" not in one:
-            raise NotCarriedError("`fields` is a list of {from: …, to: …}")
+            raise NoCounterpartError("`fields` is a list of {from: …, to: …}")
         found.append((clean_name(str(one["from"])), clean_name(str(one.get("to") or one["from"]))))
     return found
 
@@ -66,7 +66,7 @@ def add_fields(steps: TranslatedSteps, fields: Mapping[str, Any], prefix: str, w
 
 def _array(values: list[Any]) -> Value:
     if any(isinstance(one, (dict, list)) for one in values):
-        raise NotCarriedError("a list of objects as a value")
+        raise NoCounterpartError("a list of objects as a value")
     return constant(values)
 
 
@@ -91,7 +91,7 @@ def add_tags(steps: TranslatedSteps, tags: Sequence[Any], where: Value | None, t
 
 def _drop_event(steps: TranslatedSteps, given: GivenOptions, where: Value | None) -> Value | None:
     if where is None:
-        raise NotCarriedError("it has no condition, and would drop all events")
+        raise NoCounterpartError("it has no condition, and would drop all events")
     steps.apply("drop", {}, where)
     return None
 
@@ -103,7 +103,7 @@ def _matching_names(steps: TranslatedSteps, name: str) -> list[str]:
         try:
             pattern = re.compile(name[1:-1])
         except re.error as error:
-            raise NotCarriedError(f"the expression {name}: {error}") from None
+            raise NoCounterpartError(f"the expression {name}: {error}") from None
         return [one for one in draft.types if pattern.search(one) and one not in draft.temporary]
     plain = clean_name(name)
     return [plain, *draft.under(plain)]
@@ -168,7 +168,7 @@ def _convert(steps: TranslatedSteps, given: GivenOptions, where: Value | None) -
             continue
         type_ = TYPES.get(str(one.get("type")), "") if one.get("type") else source.type
         if not type_:
-            raise NotCarriedError(f"the type {one.get('type')!r} is unknown")
+            raise NoCounterpartError(f"the type {one.get('type')!r} is unknown")
         made = as_type(source, f"array<{type_}>" if source.is_array else type_)
         if one.get("type") == "ip":
             made = Value(f"case when ip_version({made.sql}) is not null then {made.sql} end", TEXT, made.reads)
@@ -195,7 +195,7 @@ def _convert_in_place(steps: TranslatedSteps, name: str, made: Value, where: Val
 def _replace(steps: TranslatedSteps, given: GivenOptions, where: Value | None) -> Value | None:
     for one in as_list(given.get("fields") or []):
         if not isinstance(one, Mapping) or not {"field", "pattern"} <= set(one):
-            raise NotCarriedError("`fields` is a list of {field: …, pattern: …, replacement: …}")
+            raise NoCounterpartError("`fields` is a list of {field: …, pattern: …, replacement: …}")
         name, pattern = clean_name(str(one["field"])), str(one["pattern"])
         source = steps.draft.field(name)
         if source.is_null:
@@ -251,7 +251,7 @@ def _append(steps: TranslatedSteps, given: GivenOptions, where: Value | None) ->
 def _extract_array(steps: TranslatedSteps, given: GivenOptions, where: Value | None) -> Value | None:
     source = steps.draft.field(clean_name(str(given.get("field", ""))))
     if not source.is_array:
-        raise NotCarriedError("no step before gives an array of this name")
+        raise NoCounterpartError("no step before gives an array of this name")
     for target, index in leaves(given.members("mappings")):
         item = Value(f"get({source.sql}, {whole_number(index, target)})", source.type[6:-1], source.reads)
         name = clean_name(target)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from etl.migration.comparisons import matching
-from etl.migration.draft import Draft, DraftStep, NotCarriedError, clean_name
+from etl.migration.draft import Draft, DraftStep, NoCounterpartError, clean_name
 from etl.migration.filebeat.conditions import condition
 from etl.migration.filebeat.configuration import FilebeatFiles
 from etl.migration.filebeat.decoding import decode_json, parse_syslog, read_into_event
@@ -20,7 +20,7 @@ from etl.migration.filebeat.outputs import WITHOUT_EFFECT as OUTPUT_WITHOUT_EFFE
 from etl.migration.filebeat.processors import ProcessorTranslation
 from etl.migration.given_options import GivenOptions, existing_fields, leave_options
 from etl.migration.ingest.processor import as_list
-from etl.migration.report import ImportReport, NotCarried
+from etl.migration.report import ImportReport, OmittedConstruct
 from etl.migration.sampling import Member, member_path
 from etl.migration.topology import Destination, Origin, Topology, free_name
 from etl.migration.translated import TranslatedSteps
@@ -75,10 +75,12 @@ class FilebeatImport:
         try:
             make = INPUTS.get(kind)
             if make is None:
-                raise NotCarriedError(NO_INPUT.get(kind, "an input that is unknown here"))
+                raise NoCounterpartError(NO_INPUT.get(kind, "an input that is unknown here"))
             sources = make(given)
-        except NotCarriedError as error:
-            self.report.left.append(NotCarried(self._location(one), f"input {kind}", f"{error}. Standard input is in its place"))
+        except NoCounterpartError as error:
+            self.report.left.append(
+                OmittedConstruct(self._location(one), f"input {kind}", f"{error}. Standard input is in its place")
+            )
             sources = [{"type": "stdin"}]
         comments = leave_options(self.report, self._location(one), f"input {kind}", given.left(WITHOUT_EFFECT))
         for number, options in enumerate(sources):
@@ -86,7 +88,7 @@ class FilebeatImport:
             draft = self._draft(kind, one, options)
             try:
                 self._input_steps(self._steps(draft, report), kind, one)
-            except NotCarriedError as error:
+            except NoCounterpartError as error:
                 self._steps(draft, report).leave(self._location(one), f"input {kind}.parsers", str(error))
             name = free_name(name_of(kind, one), topology.origins)
             topology.origins[name] = Origin(options, draft, comments if number == 0 else [])
@@ -146,8 +148,8 @@ class FilebeatImport:
 
     def _lines(self, steps: TranslatedSteps, given: GivenOptions) -> None:
         message = steps.draft.field("message")
-        if wanted := [str(text) for text in as_list(given.get("include_lines") or [])]:
-            _keep_lines(steps, wanted)
+        if patterns := [str(text) for text in as_list(given.get("include_lines") or [])]:
+            _keep_lines(steps, patterns)
         for pattern in as_list(given.get("exclude_lines") or []):
             steps.apply("drop", {}, matching(message, str(pattern)))
 
@@ -163,7 +165,7 @@ class FilebeatImport:
             notes["filebeat.config.inputs"] = f"no file matches {path}: name these files as well"
         for name, reason in notes.items():
             self.report.total += 1
-            self.report.left.append(NotCarried(self._location(filebeat) or self.name, name, reason))
+            self.report.left.append(OmittedConstruct(self._location(filebeat) or self.name, name, reason))
 
     def _outputs(self, topology: Topology, draft: Draft) -> None:
         steps = self._steps(draft)
@@ -172,13 +174,13 @@ class FilebeatImport:
                 self.report.total += 1
                 try:
                     self._output(kind, one, topology, steps)
-                except NotCarriedError as error:
+                except NoCounterpartError as error:
                     steps.leave(self._location(one), f"output {kind}", str(error))
 
     def _output(self, kind: str, one: Mapping[str, Any], topology: Topology, steps: TranslatedSteps) -> None:
         make = OUTPUTS.get(kind)
         if make is None:
-            raise NotCarriedError(NO_OUTPUT.get(kind, "an output that is unknown here"))
+            raise NoCounterpartError(NO_OUTPUT.get(kind, "an output that is unknown here"))
         given = GivenOptions(one)
         options = existing_fields(make(given), steps.draft, given)
         if options.get("time_field") == TIME_FIELD and TIME_FIELD not in steps.draft.types:
@@ -212,7 +214,7 @@ class FilebeatImport:
         option, ours = names
         try:
             if not isinstance(rule, Mapping) or "mappings" in rule or ours not in rule:
-                raise NotCarriedError("a rule with mappings; a step `set` with CASE gives the name")
+                raise NoCounterpartError("a rule with mappings; a step `set` with CASE gives the name")
             test = condition(steps.draft, rule["when"]) if "when" in rule else TRUE
             steps.draft.check(test)
             options = {name: value for name, value in options.items() if name not in ("data_stream", "time_field")}
@@ -221,7 +223,7 @@ class FilebeatImport:
                 options["time_field"] = TIME_FIELD
                 if TIME_FIELD not in steps.draft.types:
                     steps.draft.set({TIME_FIELD: Value("current_timestamp()", TIME)})
-        except NotCarriedError as error:
+        except NoCounterpartError as error:
             steps.leave(self._location(rule), f"output {kind}.{option}", str(error))
             return before
         where = both(before, test)
@@ -245,7 +247,7 @@ _ROOT_SECTIONS = {
 def _expand(steps: TranslatedSteps, name: str) -> None:
     """An event for each object in an array of a JSON document."""
     if name == ".[]":
-        raise NotCarriedError("an array that is the whole document: the source `http` splits it, the source `file` does not")
+        raise NoCounterpartError("an array that is the whole document: the source `http` splits it, the source `file` does not")
     array = steps.draft.new_temporary("records")
     paths = {"paths": {array: member_path("", name)}}
     steps.draft.add({"type": "json", "fields": {array: TEXTS}, **paths}, {array: TEXTS})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.given_options import GivenOptions, kafka_security
 from etl.migration.ingest.processor import as_list
 from etl.migration.journal import FOLDER
@@ -19,7 +19,7 @@ Options = dict[str, Any]
 def _files(one: GivenOptions) -> list[Options]:
     paths = [str(path) for path in as_list(one.get("paths") or [])]
     if not paths:
-        raise NotCarriedError("the option 'paths' is missing")
+        raise NoCounterpartError("the option 'paths' is missing")
     common = {**_beginning(one), **multiline(one), **_charset(one)}
     for name in ("exclude_files", "include_files"):
         scanner = one.members("prospector").members("scanner")
@@ -101,7 +101,7 @@ def _objects(one: GivenOptions) -> list[Options]:
         return [{"type": "file", "path": path, "notifications": notifications, **common}]
     bucket = str(one.get("bucket_arn") or one.get("access_point_arn") or one.get("non_aws_bucket_name") or "").split(":")[-1]
     if not bucket:
-        raise NotCarriedError("one of the options queue_url, bucket_arn and non_aws_bucket_name is missing")
+        raise NoCounterpartError("one of the options queue_url, bucket_arn and non_aws_bucket_name is missing")
     path = with_connection(object_glob(bucket, str(one.get("bucket_list_prefix") or "")), region, endpoint)
     return [{"type": "file", "path": path, "rescan": _seconds(one.get("bucket_list_interval", "120s")), **common}]
 
@@ -129,7 +129,7 @@ def _store(scheme: str, names: tuple[str, ...]) -> Callable[[GivenOptions], list
     def make(one: GivenOptions) -> list[Options]:
         found = [GivenOptions(bucket) for name in names for bucket in as_list(one.get(name) or []) if isinstance(bucket, Mapping)]
         if not found:
-            raise NotCarriedError(f"the option {names[0]!r} is missing")
+            raise NoCounterpartError(f"the option {names[0]!r} is missing")
         for name in ("auth", "account_name", "project_id"):
             if name in one:
                 one.leave(name, "the login comes from the environment, as for the store's own tools")
@@ -148,7 +148,7 @@ def _listeners(one: GivenOptions) -> list[Options]:
     protocols = one.members("protocol")
     given = {kind: protocols.members(kind) for kind in ("udp", "tcp", "unix") if kind in protocols}
     if not given:
-        raise NotCarriedError("the option 'protocol' is missing")
+        raise NoCounterpartError("the option 'protocol' is missing")
     listen = [_address(kind, options) for kind, options in given.items()]
     return [{"type": "syslog", "listen": listen, **server_tls(given.get("tcp", one))}]
 

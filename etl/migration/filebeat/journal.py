@@ -30,16 +30,16 @@ def journal_records(given: GivenOptions, options: dict[str, Any]) -> Draft:
     draft = journal_draft(options)
     for name in _WHOLES:
         options["fields"][name] = draft.types[name] = "int"
-    wanted: dict[str, list[str]] = {}
+    values_by_field: dict[str, list[str]] = {}
     matches = given.get("include_matches")
     for text in _texts(given, matches):
         name, _, value = text.partition("=")
-        wanted.setdefault(_SHORT.get(name, name), []).append(value)
+        values_by_field.setdefault(_SHORT.get(name, name), []).append(value)
     for option, name in (("transports", "_TRANSPORT"), ("facilities", "SYSLOG_FACILITY")):
         if values := [str(value) for value in as_list(given.get(option) or [])]:
-            wanted[name] = values
+            values_by_field[name] = values
             draft.field(name)
-    choose_entries(options, draft, wanted, of_all_fields=True)
+    choose_entries(options, draft, values_by_field, of_all_fields=True)
     draft.members.clear()  # which field of the journal a name means is known for those that are declared
     draft.rename({old: new for old, new in _NAMES.items() if old in draft.types})
     return draft

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from etl.migration.draft import NotCarriedError, clean_name
+from etl.migration.draft import NoCounterpartError, clean_name
 from etl.migration.filebeat.inputs import Options, client_tls, kafka_client
 from etl.migration.given_options import GivenOptions
 from etl.migration.ingest.processor import as_list
@@ -17,7 +17,7 @@ _SLOT = re.compile(r"%\{\+([^{}]+)\}|%\{\[([^{}]+)\](?::([^{}]*))?\}")
 
 
 def sink_text(text: Any) -> str:
-    """``%{[a.b]}`` and ``%{+yyyy.MM.dd}`` as sinks write them. Raises NotCarriedError for a default in a field's place."""
+    """``%{[a.b]}`` and ``%{+yyyy.MM.dd}`` as sinks write them. Raises NoCounterpartError for a default in a field's place."""
 
     def replace(found: re.Match[str]) -> str:
         if found[1]:
@@ -25,7 +25,7 @@ def sink_text(text: Any) -> str:
         if found[2] in ("agent.version", "beat.version"):
             return "8"
         if found[3] is not None:
-            raise NotCarriedError(f"{found[0]}: a field with a default; a step `set` with coalesce gives it before")
+            raise NoCounterpartError(f"{found[0]}: a field with a default; a step `set` with coalesce gives it before")
         return "{" + clean_name(found[2].replace("][", ".")) + "}"
 
     return _SLOT.sub(replace, str(text))

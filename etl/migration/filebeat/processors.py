@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.filebeat.conditions import condition
 from etl.migration.filebeat.field_processors import PROCESSORS, ignores_failure
 from etl.migration.given_options import GivenOptions
@@ -45,13 +45,13 @@ class ProcessorTranslation:
             options = options if isinstance(options, Mapping) else {}
             try:
                 self._processor(name, options, where)
-            except (NotCarriedError, RecursionError) as error:
+            except (NoCounterpartError, RecursionError) as error:
                 self.steps.leave(self.locate(one), f"processor {name}", str(error) or "too deep")
 
     def _branch(self, one: Mapping[str, Any], where: Value | None) -> None:
         try:
             test = self.steps.draft.keep(condition(self.steps.draft, one["if"])) or FALSE
-        except (NotCarriedError, RecursionError) as error:
+        except (NoCounterpartError, RecursionError) as error:
             for name in ("then", "else"):
                 for other in as_list(one.get(name) or []):
                     self.steps.report.total += 1
@@ -63,7 +63,7 @@ class ProcessorTranslation:
     def _processor(self, name: str, options: Mapping[str, Any], where: Value | None) -> None:
         run = PROCESSORS.get(name)
         if run is None:
-            raise NotCarriedError(NO_COUNTERPART.get(name, "a processor that is unknown here"))
+            raise NoCounterpartError(NO_COUNTERPART.get(name, "a processor that is unknown here"))
         if "when" in options:
             where = both(where, condition(self.steps.draft, options["when"]))
         where = both(where, self.alive)

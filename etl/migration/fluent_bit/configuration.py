@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.given_options import GivenOptions
 
 MAX_BYTES = 4 << 20
@@ -63,13 +63,13 @@ class FluentFiles:
         return next(found, None)
 
     def add(self, file: Path) -> None:
-        """Read a file. Raises NotCarriedError with the location of the mistake."""
+        """Read a file. Raises NoCounterpartError with the location of the mistake."""
         if file.resolve() in self._read or len(self._read) >= MAX_FILES:
             return
         self._read.add(file.resolve())
         data = file.read_bytes()
         if len(data) > MAX_BYTES:
-            raise NotCarriedError(f"{file}:1:1: {len(data):,} bytes are more than a configuration may have: {MAX_BYTES:,}")
+            raise NoCounterpartError(f"{file}:1:1: {len(data):,} bytes are more than a configuration may have: {MAX_BYTES:,}")
         text = data.decode("utf-8", "replace")
         found = list(_yaml(file, text) if file.suffix in (".yaml", ".yml") else _classic(file, text))
         self.sections += [one for one in found if one.kind != "include"]
@@ -107,7 +107,7 @@ def _classic(file: Path, text: str) -> Iterator[Section]:
         elif line and not line.startswith("#"):
             name, _, value = line.replace("\t", " ").partition(" ")
             if not kind:
-                raise NotCarriedError(f"{file}:{number}:1: {line[:40]!r} is in no section, such as [INPUT]")
+                raise NoCounterpartError(f"{file}:{number}:1: {line[:40]!r} is in no section, such as [INPUT]")
             value = re.sub(r"\$\{(\w+)\}", lambda one: variables.get(one[1], one[0]), value.strip())
             entries.append((name.lower(), value))
 
@@ -118,9 +118,9 @@ def _yaml(file: Path, text: str) -> Iterator[Section]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         at = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
-        raise NotCarriedError(f"{file}:{at}: {getattr(error, 'problem', None) or 'YAML that cannot be read'}") from None
+        raise NoCounterpartError(f"{file}:{at}: {getattr(error, 'problem', None) or 'YAML that cannot be read'}") from None
     if not isinstance(root, Mapping):
-        raise NotCarriedError(f"{file}:1:1: no configuration of Fluent Bit: it is a mapping with 'pipeline'")
+        raise NoCounterpartError(f"{file}:1:1: no configuration of Fluent Bit: it is a mapping with 'pipeline'")
     if isinstance(root.get("service"), Mapping):
         yield _section("service", root["service"], file, "service")
     for one in _mappings(root.get("parsers")):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from etl.migration.draft import NotCarriedError, clean_name
+from etl.migration.draft import NoCounterpartError, clean_name
 from etl.migration.fluent_bit.configuration import Section
 from etl.migration.given_options import kafka_security
 from etl.migration.journal import FOLDER
@@ -18,7 +18,7 @@ Options = dict[str, Any]
 def _tail(one: Section) -> Options:
     paths = [part.strip() for part in one.get("path").split(",") if part.strip()]
     if len(paths) != 1:
-        raise NotCarriedError("a source `file` for each path. Standard input is in its place")
+        raise NoCounterpartError("a source `file` for each path. Standard input is in its place")
     source: Options = {"type": "file", "path": paths[0]}
     if not one.options.is_on("read_from_head"):
         source["start"] = "end"
@@ -191,7 +191,7 @@ def _elasticsearch(one: Section) -> Options:
 
 
 def daily_index(one: Section, prefix: str) -> str:
-    """The index of a day, as sinks write it: ``app-{yyyy.MM.dd}``. Raises NotCarriedError."""
+    """The index of a day, as sinks write it: ``app-{yyyy.MM.dd}``. Raises NoCounterpartError."""
     separator, pattern = one.get("logstash_prefix_separator", "-"), one.get("logstash_dateformat", "%Y.%m.%d")
     return f"{prefix}{separator}{{{java_pattern(pattern)}}}"
 
@@ -240,7 +240,7 @@ _SPLUNK = {
 def _splunk(one: Section) -> Options:
     tls = _client_tls(one)
     if not one.get("splunk_token"):
-        raise NotCarriedError("the option 'splunk_token' is missing")
+        raise NoCounterpartError("the option 'splunk_token' is missing")
     sink: Options = {"type": "splunk_hec", "urls": [_url(one, 8088, "", tls)]}
     return {**sink, **one.options.texts(_SPLUNK), **_compression(one), **tls}
 
@@ -250,7 +250,7 @@ def _syslog(one: Section) -> Options:
     tls = _client_tls(one)
     scheme = "tls" if tls else mode
     if scheme not in ("tcp", "udp", "tls"):
-        raise NotCarriedError(f"the mode {mode!r}")
+        raise NoCounterpartError(f"the mode {mode!r}")
     sink: Options = {"type": "syslog", "address": f"{scheme}://{one.get('host', '127.0.0.1')}:{one.get('port', '514')}"}
     if key := one.get("syslog_message_key"):
         sink["value_field"] = clean_name(key.lstrip("$"))

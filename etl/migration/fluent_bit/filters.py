@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from etl.migration.comparisons import equal, matching
-from etl.migration.draft import Draft, NotCarriedError, clean_name
+from etl.migration.draft import Draft, NoCounterpartError, clean_name
 from etl.migration.fluent_bit.configuration import Section
 from etl.migration.fluent_bit.parsers import key_name
 from etl.migration.translated import TranslatedSteps
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def _words(value: str, count: int) -> list[str]:
     found = value.split(None, count - 1)
     if len(found) < count:
-        raise NotCarriedError(f"{value!r} has {len(found)} words, and needs {count}")
+        raise NoCounterpartError(f"{value!r} has {len(found)} words, and needs {count}")
     return found
 
 
@@ -50,7 +50,7 @@ def _grep(run: FluentBitImport, one: Section, steps: TranslatedSteps) -> None:
                 found = both(found, good)
         kept = found if kept is None else both(kept, found)
     if kept is None:
-        raise NotCarriedError("neither regex nor exclude")
+        raise NoCounterpartError("neither regex nor exclude")
     steps.apply("drop", {}, negation(kept))
 
 
@@ -73,7 +73,7 @@ def _conditions(one: Section, draft: Draft) -> Value | None:
             case "key_value_does_not_match", 2:
                 found = negation(matching(value, rest[1])) if value is not None else FALSE
             case _:
-                raise NotCarriedError(f"the condition {text!r}")
+                raise NoCounterpartError(f"the condition {text!r}")
         where = both(where, found)
     return where
 

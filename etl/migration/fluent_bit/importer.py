@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from etl.migration.draft import Draft, DraftStep, NotCarriedError
+from etl.migration.draft import Draft, DraftStep, NoCounterpartError
 from etl.migration.fluent_bit.configuration import FluentFiles, Section
 from etl.migration.fluent_bit.endpoints import INPUTS, OUTPUTS, WITHOUT_EFFECT, daily_index, has_daily_index
 from etl.migration.fluent_bit.filters import FILTERS, NO_COUNTERPART
@@ -66,14 +66,14 @@ class FluentBitImport:
         try:
             make = INPUTS.get(one.name)
             if make is None:
-                raise NotCarriedError("an input that has no counterpart. Standard input is in its place")
+                raise NoCounterpartError("an input that has no counterpart. Standard input is in its place")
             origin.options = make(one)
             if origin.options["type"] == "journald":
                 origin.draft = journal_records(one, origin.options)
                 steps = self._steps(origin.draft)
             left = one.options.left(WITHOUT_EFFECT)
             origin.comments = leave_options(self.report, one.location, f"input {one.name}", left)
-        except NotCarriedError as error:
+        except NoCounterpartError as error:
             steps.leave(one.location, f"input {one.name}", str(error))
             origin.comments, origin.draft.last_comments = origin.draft.last_comments, []
         if origin.options["type"] in ("syslog", "forward", "http"):
@@ -89,7 +89,7 @@ class FluentBitImport:
         if parser := one.get("parser"):
             try:
                 self.parse(steps, key, [parser], reserve=True, preserve=False)
-            except NotCarriedError as error:
+            except NoCounterpartError as error:
                 steps.leave(one.location, f"input {one.name}.parser", str(error))
         return origin
 
@@ -110,9 +110,9 @@ class FluentBitImport:
             steps = self._steps(topology.origins[name].draft)
             try:
                 if run is None:
-                    raise NotCarriedError(NO_COUNTERPART.get(one.name, "a filter that is unknown here"))
+                    raise NoCounterpartError(NO_COUNTERPART.get(one.name, "a filter that is unknown here"))
                 run(self, one, steps)
-            except NotCarriedError as error:
+            except NoCounterpartError as error:
                 if number:
                     steps.draft.comment(f"NOT CARRIED OVER: {label}: {error}")
                 else:
@@ -124,13 +124,13 @@ class FluentBitImport:
         names = self._matching(one)
         try:
             if make is None:
-                raise NotCarriedError("an output that has no counterpart")
+                raise NoCounterpartError("an output that has no counterpart")
             if not names:
-                raise NotCarriedError("no input has a tag that it matches")
+                raise NoCounterpartError("no input has a tag that it matches")
             sink = Destination(existing_fields(make(one), steps.draft, one.options))
             if has_daily_index(one):
                 self._daily_index(one, sink, steps, all_origins=len(names) == len(topology.origins))
-        except NotCarriedError as error:
+        except NoCounterpartError as error:
             steps.leave(one.location, f"output {one.name}", str(error))
             return
         left = one.options.left(WITHOUT_EFFECT)
@@ -160,7 +160,7 @@ class FluentBitImport:
             if found is None and name.lower() in BUILT_IN:
                 found = Section("parser", BUILT_IN[name.lower()], "")
             if found is None:
-                raise NotCarriedError(f"the parser {name!r} is in none of the files; give the file of parsers, too")
+                raise NoCounterpartError(f"the parser {name!r} is in none of the files; give the file of parsers, too")
             good = run_parser(found, key, steps, where)
             succeeded = good if succeeded == FALSE or succeeded is None or good is None else either(succeeded, good)
             where = both(where, FALSE if good is None else negation(good))

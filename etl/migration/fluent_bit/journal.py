@@ -14,14 +14,14 @@ def journal_records(one: Section, options: dict[str, Any]) -> Draft:
     """The draft of an input: its filters, and names as it writes them."""
     lower, strip = (one.options.is_on(name) for name in ("lowercase", "strip_underscores"))
     draft = journal_draft(options)
-    wanted: dict[str, list[str]] = {}
+    values_by_field: dict[str, list[str]] = {}
     for text in one.all("systemd_filter"):
         name, _, value = text.partition("=")
-        wanted.setdefault(name.strip(), []).append(value.strip())
+        values_by_field.setdefault(name.strip(), []).append(value.strip())
     of_all = one.get("systemd_filter_type", "or").lower() == "and"
-    if of_all and any(len(values) > 1 for values in wanted.values()):
+    if of_all and any(len(values) > 1 for values in values_by_field.values()):
         one.options.leave("systemd_filter_type", "an entry with several values of one field; `match` takes one of them")
-    choose_entries(options, draft, wanted, of_all_fields=of_all)
+    choose_entries(options, draft, values_by_field, of_all_fields=of_all)
     names = {JOURNAL_TIME: TIME_FIELD}
     for name in [name for name in draft.types if name != JOURNAL_TIME]:
         short = name.lstrip("_") if strip else name

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from etl.migration.draft import NotCarriedError, clean_name
+from etl.migration.draft import NoCounterpartError, clean_name
 from etl.migration.fluent_bit.configuration import Section
 from etl.migration.strptime import java_pattern
 from etl.migration.translated import TranslatedSteps
@@ -46,7 +46,7 @@ def run_parser(parser: Section, key: str, steps: TranslatedSteps, where: Value |
         add_pairs(made, "", {**options, "fields": {}})
         good = where
     else:
-        raise NotCarriedError(f"a parser of the format {form!r}")
+        raise NoCounterpartError(f"a parser of the format {form!r}")
     for pair in parser.get("types").split():
         name, _, type_ = pair.partition(":")
         if kind := _TYPES.get(type_):

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 
 MAX_BYTES = 4 << 20
 
@@ -41,22 +41,22 @@ class IngestFiles:
         return f"{file}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
 
     def add(self, file: Path) -> None:
-        """Read a file. Raises NotCarriedError with the file, line and column of what is wrong."""
+        """Read a file. Raises NoCounterpartError with the file, line and column of what is wrong."""
         node, value = _read(file)
         if not isinstance(value, Mapping):
-            raise NotCarriedError(f"{file}:1:1: {_KNOWN}")
+            raise NoCounterpartError(f"{file}:1:1: {_KNOWN}")
         if "processors" in value:
             self._put(file.stem, file, node, value)
             return
         found = {name: one for name, one in value.items() if isinstance(one, Mapping) and "processors" in one}
         if not found:
-            raise NotCarriedError(f"{file}:1:1: {_KNOWN}")
+            raise NoCounterpartError(f"{file}:1:1: {_KNOWN}")
         for name, one in found.items():
             self._put(str(name), file, _child(node, name) or node, one)
 
     def _put(self, name: str, file: Path, node: yaml.Node, value: Mapping[str, Any]) -> None:
         if not isinstance(value["processors"], list):
-            raise NotCarriedError(f"{file}:{node.start_mark.line + 1}:1: 'processors' is a list")
+            raise NoCounterpartError(f"{file}:{node.start_mark.line + 1}:1: 'processors' is a list")
         self.pipelines[name] = value
         self._nodes[name] = (file, node)
         self.main = self.main or name
@@ -78,18 +78,18 @@ class IngestFiles:
 def _read(file: Path) -> tuple[yaml.Node, Any]:
     data = file.read_bytes()
     if len(data) > MAX_BYTES:
-        raise NotCarriedError(f"{file}:1:1: {len(data):,} bytes are more than a file of pipelines may have: {MAX_BYTES:,}")
+        raise NoCounterpartError(f"{file}:1:1: {len(data):,} bytes are more than a file of pipelines may have: {MAX_BYTES:,}")
     try:
         text = _CONTROL.sub(lambda found: " " * len(found[0]), data.decode("utf-8-sig"))
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         value = loader.construct_document(node) if node is not None else None
     except UnicodeDecodeError as error:
-        raise NotCarriedError(f"{file}:1:1: byte {error.start} is not UTF-8") from None
+        raise NoCounterpartError(f"{file}:1:1: byte {error.start} is not UTF-8") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         at = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
-        raise NotCarriedError(f"{file}:{at}: {getattr(error, 'problem', None) or 'YAML that cannot be read'}") from None
+        raise NoCounterpartError(f"{file}:{at}: {getattr(error, 'problem', None) or 'YAML that cannot be read'}") from None
     return node or yaml.MappingNode("", []), value
 
 

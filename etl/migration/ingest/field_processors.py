@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.ingest.painless.methods import appended
 from etl.migration.ingest.painless.parser import parse_script
 from etl.migration.ingest.painless.python_code import PythonCode
@@ -121,19 +121,19 @@ _TYPES = {"integer": WHOLE, "long": WHOLE, "float": NUMBER, "double": NUMBER, "s
 
 
 def convert(one: Processor) -> None:
-    wanted = str(one.need("type")).lower()
+    target_type = str(one.need("type")).lower()
     source = one.source()
-    if wanted == "auto":
-        raise NotCarriedError("type: auto makes the type of a field depend on the event; say which one")
+    if target_type == "auto":
+        raise NoCounterpartError("type: auto makes the type of a field depend on the event; say which one")
     if source is None:
         return
-    type_ = _TYPES.get(wanted)
+    type_ = _TYPES.get(target_type)
     if type_ is None:
-        raise NotCarriedError(f"the type {wanted!r} is unknown")
+        raise NoCounterpartError(f"the type {target_type!r} is unknown")
     if source.is_array:
         type_ = f"array<{type_}>"
-    changed = _address(source) if wanted == "ip" else as_type(source, type_)
-    if wanted == "ip" and one.is_fatal:
+    changed = _address(source) if target_type == "ip" else as_type(source, type_)
+    if target_type == "ip" and one.is_fatal:
         one.draft.comment(
             f"convert: {one.target} is null where {one.field_name()} is not an address; in Elasticsearch the event fails"
         )
@@ -166,20 +166,20 @@ _CHANGES = re.compile(
 
 def script(one: Processor) -> None:
     if one.option("id") or one.option("lang", "painless") not in ("painless", None):
-        raise NotCarriedError("a stored script, or one in another language than Painless")
+        raise NoCounterpartError("a stored script, or one in another language than Painless")
     source = one.option("source") or one.option("inline")
     if not isinstance(source, str):
-        raise NotCarriedError("a script without its source")
+        raise NoCounterpartError("a script without its source")
     if _REMOVES_NULLS.search(source) and not _CHANGES.search(source):
         return  # a field without a value is missing here anyway
     statements = parse_script(source)
     try:
         one.draft.set(dict(Script(one.draft, one.option("params")).run(statements, one.where)))
-    except NotCarriedError as error:
+    except NoCounterpartError as error:
         _script_in_python(one, statements, error)
 
 
-def _script_in_python(one: Processor, statements: Sequence[Statement], reason: NotCarriedError) -> None:
+def _script_in_python(one: Processor, statements: Sequence[Statement], reason: NoCounterpartError) -> None:
     """A script that is more than expressions: a function in Python, which a step calls. Raises the reason if that fails too."""
     draft = one.draft
     condition = None
@@ -193,8 +193,8 @@ def _script_in_python(one: Processor, statements: Sequence[Statement], reason: N
     code = PythonCode(draft, one.option("params") or {})
     try:
         text = code.write(name, statements, condition, failed)
-    except NotCarriedError as error:
-        raise NotCarriedError(f"{reason}; and not as Python: {error}" if str(error) != str(reason) else str(reason)) from None
+    except NoCounterpartError as error:
+        raise NoCounterpartError(f"{reason}; and not as Python: {error}" if str(error) != str(reason) else str(reason)) from None
     draft.functions[name] = text
     read = sorted({*code.read, *code.given, *([condition] if condition else [])} & {*draft.types})
     types = dict(code.given)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from etl.expressions.quoting import quoted_text
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.ingest.painless.methods import appended
 from etl.migration.ingest.processor import Processor, as_list, static_name
 from etl.migration.ingest.templates import slots
@@ -84,7 +84,7 @@ def foreach(one: Processor) -> None:
     inner = one.need("processor")
     ((name, options),) = inner.items()
     if "if" in options:
-        raise NotCarriedError("a loop with a condition on each element; expressions may do it: filter(tags, x -> x <> '')")
+        raise NoCounterpartError("a loop with a condition on each element; expressions may do it: filter(tags, x -> x <> '')")
     source = one.source()
     if source is None:
         return
@@ -95,7 +95,7 @@ def foreach(one: Processor) -> None:
     elif name in _ELEMENTWISE and options.get("field") == ELEMENT and "target_field" not in options and source.is_array:
         FUNCTION_PROCESSORS[name](replace(one, name=name, options={**options, "field": one.field_name()}))
     else:
-        raise NotCarriedError(f"a loop with {name}; expressions on arrays may do it: transform(tags, x -> lower(x))")
+        raise NoCounterpartError(f"a loop with {name}; expressions on arrays may do it: transform(tags, x -> lower(x))")
 
 
 ELEMENT = "_ingest._value"
@@ -135,11 +135,13 @@ def network_direction(one: Processor) -> None:
         as_type(one.draft.field(static_name(one.option(f"{side}_ip", f"{side}.ip"))), TEXT) for side in ("source", "destination")
     )
     if one.option("internal_networks_field"):
-        raise NotCarriedError("internal_networks_field: networks here are known before the run; write them as internal_networks")
+        raise NoCounterpartError(
+            "internal_networks_field: networks here are known before the run; write them as internal_networks"
+        )
     networks: list[str] = []
     for network in as_list(one.need("internal_networks")):
         if not re.fullmatch(r"[0-9a-fA-F:.]+/\d+", network) and network not in _NETWORKS:
-            raise NotCarriedError(f"the network {network!r}; those with names are {', '.join(_NETWORKS)}")
+            raise NoCounterpartError(f"the network {network!r}; those with names are {', '.join(_NETWORKS)}")
         networks += _NETWORKS.get(network, (network,))
     if one.draft.field(static_name(one.option("source_ip", "source.ip"))).is_null or target.is_null:
         return
@@ -187,7 +189,7 @@ def fingerprint(one: Processor) -> None:
     hashes = {"MD5": "md5({})", "SHA-1": "sha1({})", "SHA-256": "sha2({}, 256)", "SHA-512": "sha2({}, 512)"}
     hash_ = hashes.get(one.option("method", "SHA-1"))
     if hash_ is None:
-        raise NotCarriedError(f"the hash {one.option('method')} is not one of {', '.join(hashes)}")
+        raise NoCounterpartError(f"the hash {one.option('method')} is not one of {', '.join(hashes)}")
     salt = str(one.option("salt", ""))
     parts = [as_type(one.draft.field(name), TEXT) for name in sorted(names)]
     joined = ", ".join([quoted_text(salt), *(f"coalesce({part.sql}, '')" for part in parts)])

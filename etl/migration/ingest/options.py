@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 
 
 def _is_text(value: Any) -> bool:
@@ -82,10 +82,10 @@ def unread_options(processor: str, options: Mapping[str, Any]) -> list[str]:
 
 
 def checked_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The options that are set. Raises NotCarriedError for the first that has another type than the processors read."""
+    """The options that are set. Raises NoCounterpartError for the first that has another type than the processors read."""
     given = {name: value for name, value in options.items() if value is not None or name == "value"}
     for name, value in given.items():
         what, fits = OPTION_TYPES.get(name, ("", None))
         if fits is not None and not fits(value):
-            raise NotCarriedError(f"the option {name!r} is {str(value)[:40]!r}, and has to be {what}")
+            raise NoCounterpartError(f"the option {name!r} is {str(value)[:40]!r}, and has to be {what}")
     return given

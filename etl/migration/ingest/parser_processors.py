@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from etl.migration.captures import empty_captures, rename_in_pattern, unify_types
-from etl.migration.draft import FIELD_NAME, DraftStep, Members, NotCarriedError
+from etl.migration.draft import FIELD_NAME, DraftStep, Members, NoCounterpartError
 from etl.migration.ingest.processor import Processor, as_list, build_parser, static_name
 from etl.migration.ingest.templates import slots
 from etl.migration.sampling import member_path, pair_keys
@@ -56,7 +56,7 @@ def date(one: Processor) -> None:
 
 def _date(one: Processor) -> None:
     if not str(one.option("locale", "en")).lower().startswith(("en", "root")) and "{{" not in str(one.option("locale")):
-        raise NotCarriedError(f"the language {one.option('locale')!r} of names of months; English names are read")
+        raise NoCounterpartError(f"the language {one.option('locale')!r} of names of months; English names are read")
     target = one.option("target_field", "@timestamp")
     if target == one.field_name() and one.source() is None:
         return
@@ -98,7 +98,7 @@ def _zone(one: Processor) -> str:
 
 def json_object(one: Processor) -> None:
     if one.option("add_to_root") and one.option("target_field"):
-        raise NotCarriedError("add_to_root and target_field exclude each other")
+        raise NoCounterpartError("add_to_root and target_field exclude each other")
     root = bool(one.option("add_to_root"))
     name = one.field_name()
     prefix = "" if root else f"{one.target}."

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from etl.migration.draft import Draft, NotCarriedError
+from etl.migration.draft import Draft, NoCounterpartError
 from etl.migration.ingest.field_processors import FIELD_PROCESSORS, NO_COUNTERPART
 from etl.migration.ingest.function_processors import FUNCTION_PROCESSORS
 from etl.migration.ingest.options import checked_options, unread_options
@@ -17,7 +17,7 @@ from etl.migration.ingest.painless.expressions import Expressions
 from etl.migration.ingest.painless.parser import parse_condition
 from etl.migration.ingest.parser_processors import PARSER_PROCESSORS, ZONE_FIELD
 from etl.migration.ingest.processor import Processor
-from etl.migration.report import ImportReport, NotCarried
+from etl.migration.report import ImportReport, OmittedConstruct
 from etl.migration.sampling import Member
 from etl.migration.values import FALSE, TRUE, Value, both, text_value
 
@@ -56,7 +56,7 @@ class IngestImport:
 
     def _pipeline(self, name: str, where: Value | None) -> None:
         if self._depth == MAX_DEPTH:
-            raise NotCarriedError(f"pipelines call each other more than {MAX_DEPTH} deep, at {name}")
+            raise NoCounterpartError(f"pipelines call each other more than {MAX_DEPTH} deep, at {name}")
         document = self.pipelines[name]
         self._depth += 1
         self._processors(name, ("processors",), document.get("processors") or [], where, _list(document.get("on_failure")), {})
@@ -77,7 +77,7 @@ class IngestImport:
             try:
                 name, options = _entry(entry)
                 self._processor(pipeline, at, name, options, where, handlers, constants)
-            except NotCarriedError as error:
+            except NoCounterpartError as error:
                 self._leave(pipeline, at, entry, str(error))
             except RecursionError:
                 self._leave(pipeline, at, entry, "too many parentheses or operators inside each other")
@@ -85,7 +85,7 @@ class IngestImport:
     def _leave(self, pipeline: str, at: Sequence[str | int], entry: Any, reason: str) -> None:
         name = next(iter(entry)) if isinstance(entry, dict) and entry else "?"
         shown = f"{_shown(at)}.{name}"
-        self.report.left.append(NotCarried(self.locate(pipeline, at), shown, reason))
+        self.report.left.append(OmittedConstruct(self.locate(pipeline, at), shown, reason))
         self.draft.comment(f"NOT CARRIED OVER: {shown}: {reason}")
 
     def _processor(
@@ -112,7 +112,7 @@ class IngestImport:
             return
         run = PROCESSORS.get(name)
         if run is None:
-            raise NotCarriedError(NO_COUNTERPART.get(name, "a processor that is unknown here"))
+            raise NoCounterpartError(NO_COUNTERPART.get(name, "a processor that is unknown here"))
 
         def further(processors: Sequence[Any], condition: Value | None, values: Mapping[str, str]) -> None:
             self._processors(pipeline, (*at, name, "on_failure"), processors, condition, (), values)
@@ -120,7 +120,7 @@ class IngestImport:
         for option in unread_options(name, options):
             self.report.total += not constants
             shown = f"{_shown(at)}.{name}.{option}"
-            self.report.left.append(NotCarried(self.locate(pipeline, (*at, name, option)), shown, _UNREAD))
+            self.report.left.append(OmittedConstruct(self.locate(pipeline, (*at, name, option)), shown, _UNREAD))
             self.draft.comment(f"NOT CARRIED OVER: {shown}: {_UNREAD}")
         run(
             Processor(
@@ -142,7 +142,7 @@ class IngestImport:
         name = _called_name(options)
         if name not in self.pipelines:
             others = ", ".join(self.pipelines)
-            raise NotCarriedError(f"the pipeline {name!r} is not among those that were given: {others}")
+            raise NoCounterpartError(f"the pipeline {name!r} is not among those that were given: {others}")
         return name
 
     def _condition(self, text: Any, knows_zone: bool) -> Value | None:
@@ -173,7 +173,7 @@ def _list(value: Any) -> Sequence[Any]:
 
 def _entry(entry: Any) -> tuple[str, Mapping[str, Any]]:
     if not isinstance(entry, dict) or len(entry) != 1:
-        raise NotCarriedError("a processor is a mapping with one key, its name")
+        raise NoCounterpartError("a processor is a mapping with one key, its name")
     ((name, options),) = entry.items()
     return str(name), options if isinstance(options, dict) else {}
 

@@ -16,7 +16,7 @@ from etl.api import Parser
 from etl.catalogue import installed
 from etl.expressions.quoting import quoted
 from etl.migration.captures import rename_in_pattern
-from etl.migration.draft import Draft, NotCarriedError, clean_name
+from etl.migration.draft import Draft, NoCounterpartError, clean_name
 from etl.migration.ingest.templates import template_value
 from etl.migration.sampling import Member
 from etl.migration.values import (
@@ -68,7 +68,7 @@ class Processor:
 
     def need(self, name: str) -> Any:
         if name not in self.options:
-            raise NotCarriedError(f"the option {name!r} is missing")
+            raise NoCounterpartError(f"the option {name!r} is missing")
         return self.options[name]
 
     def field_name(self, name: str = "field") -> str:
@@ -100,7 +100,7 @@ class Processor:
         if not value.is_null:
             return value
         if self.draft.under(name):
-            raise NotCarriedError(f"{name} is an object, and {self.name} reads a value")
+            raise NoCounterpartError(f"{name} is an object, and {self.name} reads a value")
         if not self.option("ignore_missing") and self.is_fatal:
             self.draft.comment(f"{self.name}: no step before gives {name}")
         return None
@@ -134,7 +134,7 @@ class Processor:
         """Add a parser of the field. Where it fails, fields that earlier steps have given keep their values.
 
         ``more``: options with names of fields that it gives, such as ``target``. ``keeps``: the parsed field is kept. ``empty``:
-        fields that are an empty text instead of null where the parser succeeds. Raises NotCarriedError for options that the
+        fields that are an empty text instead of null where the parser succeeds. Raises NoCounterpartError for options that the
         parser does not accept.
         """
         name = self.field_name()
@@ -196,9 +196,9 @@ def _first(value: Value) -> Value:
 def static_name(value: Any) -> str:
     """A field's name in an option, without the prefixes ``_source.`` and ``ctx.``."""
     if not isinstance(value, str):
-        raise NotCarriedError(f"{value!r} is not the name of one field")
+        raise NoCounterpartError(f"{value!r} is not the name of one field")
     if "{{" in value:
-        raise NotCarriedError(f"a field whose name is a template, {value}: a schema here is known before the run")
+        raise NoCounterpartError(f"a field whose name is a template, {value}: a schema here is known before the run")
     return clean_name(value.removeprefix("_source.").removeprefix("ctx."))
 
 
@@ -214,7 +214,7 @@ def parsed_fields(type_: str, options: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def build_parser(type_: str, options: Mapping[str, Any]) -> Parser:
-    """The parser with these options. Raises NotCarriedError with their first problem."""
+    """The parser with these options. Raises NoCounterpartError with their first problem."""
     try:
         text = json.dumps(dict(options))
     except TypeError:  # a time of YAML
@@ -240,11 +240,11 @@ def _checked_parser(type_: str, options: Mapping[str, Any]) -> Parser:
         parser = unchecked_parser(type_, options)
         flaws = [one.message for one in parser.check(pa.schema([(parser.field, pa.string())])) if one.severity == "error"]
     except ValidationError as error:
-        raise NotCarriedError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+        raise NoCounterpartError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
     except ValueError as error:
-        raise NotCarriedError(str(error)) from None
+        raise NoCounterpartError(str(error)) from None
     if flaws:
-        raise NotCarriedError(flaws[0])
+        raise NoCounterpartError(flaws[0])
     return parser
 
 
@@ -266,7 +266,7 @@ def rename_captures(type_: str, options: Mapping[str, Any], names: Mapping[str, 
         paths = options.get("paths", {})
         fields = {names.get(name, name): kind for name, kind in options["fields"].items()}
         return {**options, "fields": fields, "paths": {names.get(n, n): paths.get(n, n) for n in options["fields"]}}
-    raise NotCarriedError(f"{type_} gives {next(iter(names))}, which another step has given before; rename that first")
+    raise NoCounterpartError(f"{type_} gives {next(iter(names))}, which another step has given before; rename that first")
 
 
 def rename_in_dissect(pattern: str, names: Mapping[str, str]) -> str:

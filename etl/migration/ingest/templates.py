@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from etl.migration.draft import Draft, NotCarriedError, clean_name
+from etl.migration.draft import Draft, NoCounterpartError, clean_name
 from etl.migration.values import NULL, TEXT, Value, as_type, call, text_value
 
 _SLOT = re.compile(r"\{\{\{\s*([^{}]+?)\s*\}\}\}|\{\{\s*([^{}]+?)\s*\}\}")
@@ -37,14 +37,14 @@ def template_value(text: str, draft: Draft, constants: Mapping[str, str]) -> Val
 def _slot(name: str, draft: Draft, constants: Mapping[str, str]) -> Value:
     name = name.removeprefix("&").strip().removeprefix("_source.").removeprefix("ctx.")
     if name[:1] in ("#", "/", "^", ">", "!"):
-        raise NotCarriedError(f"a section {{{{{name}}}}} in a template")
+        raise NoCounterpartError(f"a section {{{{{name}}}}} in a template")
     if name in constants:
         return text_value(constants[name])
     if name == INGEST_TIME:
         draft.remark("the time of reading ({{_ingest.timestamp}}) is left out; current_timestamp() gives it, in Spark")
         return NULL
     if name.startswith("_ingest."):
-        raise NotCarriedError(f"{{{{{name}}}}} has no counterpart here")
+        raise NoCounterpartError(f"{{{{{name}}}}} has no counterpart here")
     stem, _, index = name.rpartition(".")
     if index.isdigit():
         items = draft.field(clean_name(stem))

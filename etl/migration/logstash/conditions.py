@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from etl.migration.comparisons import among, contained, equal, exclusive, matching, ordered, truth
-from etl.migration.draft import Draft, NotCarriedError
+from etl.migration.draft import Draft, NoCounterpartError
 from etl.migration.logstash.configuration import Reference, Regex, Test
 from etl.migration.logstash.references import interpolated, reference
 from etl.migration.values import TRUE, Value, both, constant, either, negation
@@ -35,7 +35,7 @@ def condition_value(draft: Draft, test: Test) -> Value:
         case ("=~" | "!~") as operator, (one, other):
             pattern = other.text if isinstance(other, Regex) else other
             if not isinstance(pattern, str):
-                raise NotCarriedError(f"{operator} with something that is not a regular expression")
+                raise NoCounterpartError(f"{operator} with something that is not a regular expression")
             found = matching(_operand(draft, one), pattern)
             return found if operator == "=~" else negation(found)
         case "in", (one, other):
@@ -44,12 +44,12 @@ def condition_value(draft: Draft, test: Test) -> Value:
             return contained(_operand(draft, one), _operand(draft, other))
         case ("<" | "<=" | ">" | ">=") as operator, (one, other):
             return ordered(operator, _operand(draft, one), _operand(draft, other))
-    raise NotCarriedError(f"a condition with {test.operator}")
+    raise NoCounterpartError(f"a condition with {test.operator}")
 
 
 def _operand(draft: Draft, node: Any) -> Value:
     if isinstance(node, Reference):
         return reference(draft, node.text)
     if isinstance(node, Test | Regex):
-        raise NotCarriedError("a condition inside a comparison")
+        raise NoCounterpartError("a condition inside a comparison")
     return interpolated(draft, node) if isinstance(node, str) and "%{" in node else constant(node)

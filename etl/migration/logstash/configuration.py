@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 50
@@ -77,7 +77,7 @@ class Configuration:
 
 
 class ConfigurationReader:
-    """Reads a text. Raises NotCarriedError with line and column of what is wrong."""
+    """Reads a text. Raises NoCounterpartError with line and column of what is wrong."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -100,9 +100,9 @@ class ConfigurationReader:
         line = bisect_left(self.line_ends, at)
         return line + 1, at - (self.line_ends[line - 1] + 1 if line else 0) + 1
 
-    def _fail(self, message: str) -> NotCarriedError:
+    def _fail(self, message: str) -> NoCounterpartError:
         line, column = self.location()
-        raise NotCarriedError(f"{line}:{column}: {message}")
+        raise NoCounterpartError(f"{line}:{column}: {message}")
 
     def _skip(self) -> None:
         while (found := _TOKEN.match(self.text, self.at)) and found.lastgroup == "space":

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.given_options import GivenOptions, kafka_security
 from etl.migration.ingest.processor import as_list
 from etl.migration.logstash.configuration import Plugin
@@ -19,9 +19,9 @@ Options = dict[str, Any]
 def _file(given: GivenOptions) -> Options:
     paths = as_list(given.get("path") or [])
     if not paths:
-        raise NotCarriedError("the option 'path' is missing")
+        raise NoCounterpartError("the option 'path' is missing")
     if len(paths) > 1:
-        raise NotCarriedError(f"several paths; a source for each: {', '.join(map(str, paths))}")
+        raise NoCounterpartError(f"several paths; a source for each: {', '.join(map(str, paths))}")
     start = {"start": "end"} if given.get("start_position", "end") == "end" and given.get("mode", "tail") == "tail" else {}
     excluded = [str(one) for one in as_list(given.get("exclude") or [])]
     if given.get("delimiter", "\n") != "\n":
@@ -37,7 +37,7 @@ def multiline(codec: Any) -> Options:
     if codec.options.get("what") == "next":
         if negate:
             return {"multiline": {"end": pattern}}
-        raise NotCarriedError("multiline with what => next and no negate; say which line begins an event")
+        raise NoCounterpartError("multiline with what => next and no negate; say which line begins an event")
     return {"multiline": {"start" if negate else "continue": pattern}}
 
 
@@ -117,7 +117,7 @@ def _address(given: GivenOptions, port: int) -> str:
 def _listener(kinds: tuple[str, ...], port: int) -> Callable[[GivenOptions], Options]:
     def make(given: GivenOptions) -> Options:
         if given.get("mode", "server") != "server":
-            raise NotCarriedError("mode => client connects to a sender; here the source listens")
+            raise NoCounterpartError("mode => client connects to a sender; here the source listens")
         tls = _server_tls(given) if "tcp" in kinds else {}
         at = _address(given, port)
         shown = [f"{'tls' if kind == 'tcp' and tls else kind}://{at}" for kind in kinds]
@@ -139,7 +139,7 @@ def _requests(given: GivenOptions) -> Options:
 
 def _objects(given: GivenOptions) -> Options:
     if not given.get("bucket"):
-        raise NotCarriedError("the option 'bucket' is missing")
+        raise NoCounterpartError("the option 'bucket' is missing")
     path = object_glob(environment(str(given["bucket"])), environment(str(given.get("prefix", ""))))
     if given.get("exclude_pattern"):
         given.leave("exclude_pattern", "a regular expression; `exclude` of the source has globs")
@@ -279,7 +279,7 @@ def _file_sink(given: GivenOptions) -> Options:
 
 def _object_sink(given: GivenOptions) -> Options:
     if not given.get("bucket"):
-        raise NotCarriedError("the option 'bucket' is missing")
+        raise NoCounterpartError("the option 'bucket' is missing")
     if "codec" in given and (name := _text_format(given)):
         given.leave("codec", f"{name} alone; events are written as JSON")
     prefix = sink_text(given.get("prefix", ""))
@@ -318,7 +318,7 @@ def _syslog_sink(given: GivenOptions) -> Options:
     protocol = str(given.get("protocol", "udp"))
     scheme = {"tcp": "tcp", "udp": "udp", "ssl-tcp": "tls"}.get(protocol)
     if scheme is None:
-        raise NotCarriedError(f"the protocol {protocol!r}")
+        raise NoCounterpartError(f"the protocol {protocol!r}")
     at = f"{environment(str(given.get('host', 'localhost')))}:{environment(str(given.get('port', 514)))}"
     sink: Options = {"type": "syslog", "address": f"{scheme}://{at}", "format": str(given.get("rfc", "rfc3164"))}
     for theirs, ours in (("facility", "facility"), ("severity", "severity"), ("sourcehost", "host"), ("appname", "app_name")):
@@ -334,11 +334,11 @@ def _email_sink(given: GivenOptions) -> Options:
         name: [one.strip() for one in str(environment(given.get(name, ""))).split(",") if one.strip()] for name in ("to", "cc")
     }
     if not recipients["to"]:
-        raise NotCarriedError("the option 'to' is missing")
+        raise NoCounterpartError("the option 'to' is missing")
     if any("%{" in one for one in (sender, *recipients["to"], *recipients["cc"])):
-        raise NotCarriedError("addresses from fields; a sink `email` for each, with a `filter` before it")
+        raise NoCounterpartError("addresses from fields; a sink `email` for each, with a `filter` before it")
     if any("%{+" in str(given.get(name, "")) for name in ("subject", "body")):
-        raise NotCarriedError("a date in subject or body; a step `set` with date_format makes a field of it")
+        raise NoCounterpartError("a date in subject or body; a step `set` with date_format makes a field of it")
     if "htmlbody" in given:
         given.leave("htmlbody", "mails are plain text")
     host, port = environment(str(given.get("address", "localhost"))), environment(str(given.get("port", 25)))
@@ -363,7 +363,7 @@ def _email_sink(given: GivenOptions) -> Options:
 
 def _line_sink(scheme: str) -> Callable[[GivenOptions], Options]:
     def make(given: GivenOptions) -> Options:
-        raise NotCarriedError(
+        raise NoCounterpartError(
             f"there is no sink for lines over {scheme}; the sink `syslog` sends syslog messages, `http` requests"
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.ingest.processor import as_list
 from etl.migration.logstash.configuration import Plugin, pairs
 from etl.migration.logstash.mutations import add_field
@@ -36,12 +36,12 @@ class Filter:
         self.read.add(name)
         value = self.options.get(name, default)
         if any(isinstance(item, Plugin) for item in as_list(value)):
-            raise NotCarriedError(f"the option {name!r} is a plugin, and has to be a value")
+            raise NoCounterpartError(f"the option {name!r} is a plugin, and has to be a value")
         return value
 
     def need(self, name: str) -> Any:
         if name not in self.options:
-            raise NotCarriedError(f"the option {name!r} is missing")
+            raise NoCounterpartError(f"the option {name!r} is missing")
         return self.option(name)
 
     def field(self, option: str, default: str = "message") -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from etl.expressions.quoting import quoted_text
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.ingest.processor import as_list
 from etl.migration.logstash.configuration import pairs
 from etl.migration.logstash.filter_plugin import Filter, any_of
@@ -19,7 +19,7 @@ from etl.migration.values import FALSE, TEXT, Value, as_type, both, choose, is_n
 def drop(one: Filter) -> Value | None:
     share = one.option("percentage", 100)
     if not isinstance(share, int | float) or share < 100:
-        raise NotCarriedError("a share of the events: {type: filter, where: rand() >= 0.4} drops 40 %")
+        raise NoCounterpartError("a share of the events: {type: filter, where: rand() >= 0.4} drops 40 %")
     one.steps.apply("drop", {}, one.where)
     return FALSE
 
@@ -37,12 +37,12 @@ def fingerprint(one: Filter) -> Value | None:
         "MD5": "md5({})",
     }
     if method not in hashes:
-        raise NotCarriedError(f"the method {method}; there are {', '.join(hashes)}")
+        raise NoCounterpartError(f"the method {method}; there are {', '.join(hashes)}")
     if not values:
         return one.where
     joins = one.option("concatenate_sources") or one.option("concatenate_all_fields")
     if one.option("base64encode"):
-        raise NotCarriedError("base64encode; hashes here are in hexadecimal digits")
+        raise NoCounterpartError("base64encode; hashes here are in hexadecimal digits")
     text = values[-1].sql
     if joins:
         shown = ", ".join(f"'|{name}|', coalesce({value.sql}, '')" for name, value in zip(names, values, strict=False))
@@ -59,7 +59,7 @@ def fingerprint(one: Filter) -> Value | None:
 
 def translate(one: Filter) -> Value | None:
     if one.option("dictionary_path"):
-        raise NotCarriedError("a dictionary in a file: `tables` reads it, and the step `lookup` looks values up")
+        raise NoCounterpartError("a dictionary in a file: `tables` reads it, and the step `lookup` looks values up")
     source = field_name(one.option("source") or one.need("field"))
     target = field_name(one.option("target") or one.option("destination") or source)
     table = dict(pairs(one.need("dictionary")))
@@ -70,7 +70,7 @@ def translate(one: Filter) -> Value | None:
         return FALSE
     exact, regex, override = one.option("exact", True), one.option("regex", False), one.option("override", target == source)
     if not exact:
-        raise NotCarriedError("exact => false, which replaces parts; `replace` in a `set` does it")
+        raise NoCounterpartError("exact => false, which replaces parts; `replace` in a `set` does it")
     cases = "".join(
         f" when {f'regexp_like({value.sql}, {quoted_text(name)})' if regex else quoted_text(name)} then {quoted_text(str(to))}"
         for name, to in table.items()

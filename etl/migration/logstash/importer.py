@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from etl.migration.draft import Draft, NotCarriedError
+from etl.migration.draft import Draft, NoCounterpartError
 from etl.migration.given_options import GivenOptions, existing_fields, leave_options
 from etl.migration.ingest.processor import as_list
 from etl.migration.logstash.conditions import condition_value
@@ -31,16 +31,16 @@ def read_configurations(files: Sequence[Path]) -> tuple[Configuration, Mapping[i
     for file in files:
         data = file.read_bytes()
         if len(data) > MAX_BYTES:
-            raise NotCarriedError(f"{file}:1:1: {len(data):,} bytes are more than a configuration may have: {MAX_BYTES:,}")
+            raise NoCounterpartError(f"{file}:1:1: {len(data):,} bytes are more than a configuration may have: {MAX_BYTES:,}")
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise NotCarriedError(f"{file}:1:1: byte {error.start} is not UTF-8") from None
+            raise NoCounterpartError(f"{file}:1:1: byte {error.start} is not UTF-8") from None
         before = {name: len(found) for name, found in whole.sections.items()}
         try:
             ConfigurationReader(text).read(whole)
-        except NotCarriedError as error:
-            raise NotCarriedError(f"{file}:{error}") from None
+        except NoCounterpartError as error:
+            raise NoCounterpartError(f"{file}:{error}") from None
         for name, found in whole.sections.items():
             _note(found[before[name] :], str(file), origin)
         texts.append(text)
@@ -99,11 +99,11 @@ class LogstashImport:
         try:
             make = INPUTS.get(one.name)
             if make is None:
-                raise NotCarriedError(NO_INPUT.get(one.name, "an input that is unknown here"))
+                raise NoCounterpartError(NO_INPUT.get(one.name, "an input that is unknown here"))
             given = GivenOptions(one.options)
             origin.options = {**make(given), **multiline(one.options.get("codec"))}
             origin.comments = leave_options(self.report, self._location(one), f"input {one.name}", given.left(WITHOUT_EFFECT))
-        except NotCarriedError as error:
+        except NoCounterpartError as error:
             reason = f"{error}. Standard input is in its place"
             steps.leave(self._location(one), f"input {one.name}", reason)
             origin.comments = origin.draft.last_comments
@@ -138,7 +138,7 @@ class LogstashImport:
         made = Filter(one.name, one.options, steps, where, self.text)
         try:
             made.finish(run(made))
-        except (NotCarriedError, RecursionError) as error:
+        except (NoCounterpartError, RecursionError) as error:
             steps.leave(self._location(one), label, str(error) or "too deep")
             return
         unread = [name for name in one.options if name not in made.read and name not in COMMON]
@@ -172,8 +172,8 @@ class LogstashImport:
                     continue
                 found.append((use(both(both(where, before), value)), block))
                 before = both(before, FALSE if value is None else negation(value))
-            except (NotCarriedError, RecursionError) as error:
-                reason = str(error) if isinstance(error, NotCarriedError) else "too many operators in a row"
+            except (NoCounterpartError, RecursionError) as error:
+                reason = str(error) if isinstance(error, NoCounterpartError) else "too many operators in a row"
                 self._leave_block(steps, block, f"its condition: {reason}")
                 lost = True
         return found
@@ -190,10 +190,10 @@ class LogstashImport:
             try:
                 make = OUTPUTS.get(one.name)
                 if make is None:
-                    raise NotCarriedError(NO_OUTPUT.get(one.name, "an output that is unknown here"))
+                    raise NoCounterpartError(NO_OUTPUT.get(one.name, "an output that is unknown here"))
                 given = GivenOptions(one.options)
                 options = existing_fields(make(given), steps.draft, given)
-            except NotCarriedError as error:
+            except NoCounterpartError as error:
                 steps.leave(self._location(one), f"output {one.name}", str(error))
                 continue
             if options.get("time_field") == TIME_FIELD and TIME_FIELD not in steps.draft.types:

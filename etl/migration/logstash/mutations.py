@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from etl.expressions.quoting import quoted_text
-from etl.migration.draft import Draft, NotCarriedError
+from etl.migration.draft import Draft, NoCounterpartError
 from etl.migration.ingest.painless.methods import appended
 from etl.migration.logstash.configuration import pairs
 from etl.migration.logstash.references import field_name, interpolated
@@ -105,7 +105,7 @@ def _convert(steps: TranslatedSteps, value: Any, where: Value | None) -> None:
         source = steps.draft.field(name)
         type_ = _TYPES.get(str(named).removesuffix("_eu"))
         if type_ is None or str(named) in ("string_eu", "boolean_eu"):
-            raise NotCarriedError(f"the type {named!r}")
+            raise NoCounterpartError(f"the type {named!r}")
         if source.is_null:
             continue
         thousands = "." if str(named).endswith("_eu") else ","
@@ -216,6 +216,6 @@ def mutate(one: Filter) -> Value | None:
         if (value := one.option(name)) is not None:
             try:
                 run(one.steps, value, where)
-            except NotCarriedError as error:
+            except NoCounterpartError as error:
                 one.left.append((name, str(error)))
     return where

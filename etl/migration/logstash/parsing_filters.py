@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.ingest.parser_processors import add_pairs
 from etl.migration.ingest.processor import Processor, as_list, unchecked_parser
 from etl.migration.logstash.configuration import pairs
@@ -99,7 +99,7 @@ def dissect(one: Filter) -> Value | None:
 def date(one: Filter) -> Value | None:
     given = as_list(one.need("match"))
     if not given or not all(isinstance(text, str) for text in given):
-        raise NotCarriedError("match without the name of a field and patterns of times")
+        raise NoCounterpartError("match without the name of a field and patterns of times")
     name, *formats = given
     one.option("locale")
     options = {
@@ -109,7 +109,7 @@ def date(one: Filter) -> Value | None:
         "timezone": one.option("timezone", one.steps.timezone),
     }
     if "TAI64N" in formats:
-        raise NotCarriedError("times in TAI64N")
+        raise NoCounterpartError("times in TAI64N")
     return one.steps.attempt("date", options, one.where, one.tags("tag_on_failure", "_dateparsefailure"))
 
 
@@ -175,7 +175,7 @@ def _references(text: str) -> set[str]:
 def csv(one: Filter) -> Value | None:
     columns = as_list(one.option("columns") or [])
     if not columns or one.option("autodetect_column_names"):
-        raise NotCarriedError("columns without names; give them as `columns`")
+        raise NoCounterpartError("columns without names; give them as `columns`")
     target = one.option("target")
     prefix = f"{field_name(target)}." if target else ""
     names = [prefix + field_name(str(name)) for name in columns]
@@ -212,5 +212,5 @@ def geoip(one: Filter) -> Value | None:
 def url_decode(one: Filter) -> Value | None:
     one.option("charset")
     if one.option("all_fields"):
-        raise NotCarriedError("all_fields; name the fields")
+        raise NoCounterpartError("all_fields; name the fields")
     return one.steps.attempt("urldecode", {"field": one.field("field")}, one.where, ())

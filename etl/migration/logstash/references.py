@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from etl.expressions.quoting import quoted_text
-from etl.migration.draft import Draft, NotCarriedError, clean_name
+from etl.migration.draft import Draft, NoCounterpartError, clean_name
 from etl.migration.values import NULL, TEXT, TIME, Value, as_type, call, constant, text_value
 
 _SLOT = re.compile(r"%\{([^{}]+)\}")
@@ -19,9 +19,9 @@ TIME_FIELD = "@timestamp"
 def field_name(text: Any) -> str:
     """``[a][b]`` or ``a`` as a field's name."""
     if not isinstance(text, str):
-        raise NotCarriedError(f"{str(text)[:40]!r} is not the name of a field")
+        raise NoCounterpartError(f"{str(text)[:40]!r} is not the name of a field")
     if _SLOT.search(text):
-        raise NotCarriedError(f"a field whose name depends on the event, {text}")
+        raise NoCounterpartError(f"a field whose name depends on the event, {text}")
     parts = re.findall(r"\[([^\[\]]+)\]", text) if text.startswith("[") else [text]
     return clean_name(".".join(parts))
 
@@ -57,7 +57,7 @@ def interpolated(draft: Draft, value: Any) -> Value:
 def _slot(draft: Draft, name: str, written: str) -> Value:
     if name.startswith("+"):
         if draft.types.get(TIME_FIELD) != TIME:
-            raise NotCarriedError(f"{written} needs the time of events: a filter date before it")
+            raise NoCounterpartError(f"{written} needs the time of events: a filter date before it")
         return call("date_format", [draft.field(TIME_FIELD), text_value(java_letters(name[1:]))], TEXT)
     found = reference(draft, name)
     if found.is_null:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.rsyslog.expressions import Node, read_expression
 
 MAX_BYTES = 4 << 20
@@ -83,7 +83,7 @@ def unescaped(text: str) -> str:
 
 @dataclass
 class ConfigurationReader:
-    """Reads one file, and the files that it includes. Raises NotCarriedError with the location of what cannot be read."""
+    """Reads one file, and the files that it includes. Raises NoCounterpartError with the location of what cannot be read."""
 
     file: Path
     files: list[Path] = field(default_factory=list)
@@ -97,14 +97,16 @@ class ConfigurationReader:
         """All statements of the file."""
         data = self.file.read_bytes()
         if len(data) > MAX_BYTES:
-            raise NotCarriedError(f"{self.file}:1:1: {len(data):,} bytes are more than a configuration may have: {MAX_BYTES:,}")
+            raise NoCounterpartError(
+                f"{self.file}:1:1: {len(data):,} bytes are more than a configuration may have: {MAX_BYTES:,}"
+            )
         self.files.append(self.file)
         if len(self.files) > MAX_FILES:
-            raise NotCarriedError(f"{self.file}:1:1: more than {MAX_FILES} files include each other")
+            raise NoCounterpartError(f"{self.file}:1:1: more than {MAX_FILES} files include each other")
         try:
             self.text = re.sub(r"\\\n[ \t]*", " ", data.decode("utf-8-sig"))
         except UnicodeDecodeError as error:
-            raise NotCarriedError(f"{self.file}:1:1: byte {error.start} is not UTF-8") from None
+            raise NoCounterpartError(f"{self.file}:1:1: byte {error.start} is not UTF-8") from None
         return self._block(end="")
 
     @property
@@ -113,8 +115,8 @@ class ConfigurationReader:
         line = self.text.count("\n", 0, self.at) + 1
         return f"{self.file}:{line}:{self.at - self.text.rfind(chr(10), 0, self.at)}"
 
-    def _fail(self, message: str) -> NotCarriedError:
-        return NotCarriedError(f"{self.location}: {message}")
+    def _fail(self, message: str) -> NoCounterpartError:
+        return NoCounterpartError(f"{self.location}: {message}")
 
     def _skip(self) -> None:
         found = _SPACE.match(self.text, self.at)
@@ -256,7 +258,7 @@ class ConfigurationReader:
     def _expression(self) -> tuple[Node, int]:
         try:
             return read_expression(self.text, self.at)
-        except NotCarriedError as error:
+        except NoCounterpartError as error:
             raise self._fail(str(error)) from None
 
     def _set(self, place: str) -> list[Statement]:

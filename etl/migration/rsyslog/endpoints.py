@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.given_options import GivenOptions, kafka_security
 from etl.migration.ingest.processor import as_list
 from etl.migration.journal import FOLDER
@@ -28,7 +28,7 @@ def _server_tls(one: GivenOptions, globals_: GivenOptions) -> Options:
     if authority and str(one.get("streamdriver.authmode", "anon")) != "anon":
         made["client_authority"] = str(authority)
     if "certificate" not in made:
-        raise NotCarriedError("TLS without a certificate; give `tls: {certificate: …}` to a source `syslog`")
+        raise NoCounterpartError("TLS without a certificate; give `tls: {certificate: …}` to a source `syslog`")
     return {"tls": made}
 
 

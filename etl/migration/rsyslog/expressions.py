@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 
 Node = tuple[Any, ...]
 
@@ -31,7 +31,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def read_expression(text: str, at: int) -> tuple[Node, int]:
-    """The expression at a position, and where it ends. Raises NotCarriedError."""
+    """The expression at a position, and where it ends. Raises NoCounterpartError."""
     reader = _Reader(text, at)
     node = reader.level(0)
     return node, reader.at
@@ -64,7 +64,7 @@ class _Reader:
     def _unary(self) -> Node:
         self.depth += 1
         if self.depth > MAX_NESTING:
-            raise NotCarriedError("an expression is too deep")
+            raise NoCounterpartError("an expression is too deep")
         if self._operator(("not",)):
             node: Node = ("not", self.level(2))
         elif self._operator(("-",)):
@@ -77,7 +77,7 @@ class _Reader:
     def _primary(self) -> Node:
         found = self._peek()
         if found is None:
-            raise NotCarriedError("an expression is missing here")
+            raise NoCounterpartError("an expression is missing here")
         self.at = found.end()
         if (text := found["double"] if found["double"] is not None else found["single"]) is not None:
             return ("text", re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[1]), text, flags=re.DOTALL))
@@ -93,7 +93,7 @@ class _Reader:
             return ("array", self._items("]"))
         if found["word"] and self._operator(("(",)):
             return ("call", found["word"].lower(), self._items(")"))
-        raise NotCarriedError(f"{found[0].strip()!r} is not an expression")
+        raise NoCounterpartError(f"{found[0].strip()!r} is not an expression")
 
     def _items(self, end: str) -> list[Node]:
         items: list[Node] = []
@@ -106,7 +106,7 @@ class _Reader:
 
     def _need(self, sign: str) -> None:
         if not self._operator((sign,)):
-            raise NotCarriedError(f"{sign!r} is missing in an expression")
+            raise NoCounterpartError(f"{sign!r} is missing in an expression")
 
 
 FACILITIES = (
@@ -118,12 +118,12 @@ _OTHER_NAMES = {"error": "err", "warn": "warning", "panic": "emerg", "security":
 
 
 def selector_mask(selector: str) -> list[frozenset[int]]:
-    """The severities that a selector such as ``*.info;mail.none`` takes, for each facility. Raises NotCarriedError."""
+    """The severities that a selector such as ``*.info;mail.none`` takes, for each facility. Raises NoCounterpartError."""
     mask: list[set[int]] = [set() for _ in FACILITIES]
     for part in selector.split(";"):
         names, dot, priority = part.strip().rpartition(".")
         if not dot:
-            raise NotCarriedError(f"the selector {selector!r}")
+            raise NoCounterpartError(f"the selector {selector!r}")
         chosen = range(len(FACILITIES)) if names == "*" else [_index(name, FACILITIES) for name in names.split(",")]
         negated, exact = priority.startswith("!"), priority.lstrip("!").startswith("=")
         name = priority.lstrip("!=")
@@ -150,5 +150,5 @@ def _index(name: str, names: tuple[str, ...]) -> int:
     if name == "mark":
         return FACILITIES.index("syslog")
     if name not in names:
-        raise NotCarriedError(f"{name!r} is not a facility or a priority")
+        raise NoCounterpartError(f"{name!r} is not a facility or a priority")
     return names.index(name)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from etl.migration.draft import Draft, DraftStep, NotCarriedError
+from etl.migration.draft import Draft, DraftStep, NoCounterpartError
 from etl.migration.given_options import GivenOptions, leave_options
 from etl.migration.journal import JOURNAL_TIME, journal_draft
-from etl.migration.report import ImportReport, NotCarried
+from etl.migration.report import ImportReport, OmittedConstruct
 from etl.migration.rsyslog.configuration import Command, ConfigurationReader, Element, If, Statement
 from etl.migration.rsyslog.endpoints import (
     INPUTS,
@@ -52,7 +52,7 @@ SYSLOG_FIELDS = {
 
 
 def read_configurations(files: Sequence[Path]) -> list[Statement]:
-    """The statements of all files, in their order. Raises NotCarriedError."""
+    """The statements of all files, in their order. Raises NoCounterpartError."""
     known: list[Path] = []
     pending: dict[str, str] = {}
     return [one for file in files for one in ConfigurationReader(file, known, pending=pending).read()]
@@ -144,7 +144,7 @@ class RsyslogImport:
     def leave(self, one: Statement, construct: str, reason: str) -> str:
         """Note something that is not carried over: the comment for its place."""
         self.report.total += 1
-        self.report.left.append(NotCarried(one.location, construct, reason))
+        self.report.left.append(OmittedConstruct(one.location, construct, reason))
         return f"NOT CARRIED OVER: {construct}: {reason}"
 
     # ── Inputs ────────────────────────────────────────────────────────────────────────────────────
@@ -192,7 +192,7 @@ class RsyslogImport:
         kind = one.text("type")
         try:
             address, options = listener(given, self.settings)
-        except NotCarriedError as error:
+        except NoCounterpartError as error:
             self.comments.append(self.leave(one, f"input {kind}", str(error)))
             return
         self.report.total += 1

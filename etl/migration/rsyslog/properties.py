@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from etl.expressions.quoting import quoted_text
 from etl.migration.comparisons import among, contained, equal, matching, ordered, truth
-from etl.migration.draft import Draft, NotCarriedError, clean_name
+from etl.migration.draft import Draft, NoCounterpartError, clean_name
 from etl.migration.rsyslog.expressions import FACILITIES, Node, selector_mask
 from etl.migration.values import (
     FALSE,
@@ -83,7 +83,7 @@ class Properties:
     read: set[str] = field(default_factory=set)
 
     def value(self, name: str) -> Value:
-        """A property. Raises NotCarriedError."""
+        """A property. Raises NoCounterpartError."""
         name = name.removeprefix("$") if not name.startswith(("$!", "$.", "$/")) and name.lower() not in _CLOCK else name
         if name.startswith(("$!", "!", "$.", ".")):
             return self.draft.field(self.variable(name))
@@ -98,14 +98,14 @@ class Properties:
         if key in _CLOCK:
             return Value(f"date_format(current_timestamp(), '{_CLOCK[key].replace('date', 'yyyy-MM-dd')}')", TEXT)
         if key not in _FIELDS:
-            raise NotCarriedError(f"the property {name!r}")
+            raise NoCounterpartError(f"the property {name!r}")
         return self.draft.field(_FIELDS[key])
 
     def variable(self, name: str) -> str:
         """The field of a variable: ``$!a!b`` is ``a.b``."""
         path = clean_name(".".join(part for part in re.split(r"[!.]", name.lstrip("$")) if part))
         if not path:
-            raise NotCarriedError("all variables at once; the events have them")
+            raise NoCounterpartError("all variables at once; the events have them")
         return f"{VARIABLES}.{path}" if name.lstrip("$").startswith(".") else path
 
     def _tag(self) -> Value:
@@ -120,7 +120,7 @@ class Properties:
     # ── Expressions ───────────────────────────────────────────────────────────────────────────────
 
     def condition(self, node: Node) -> Value:
-        """The condition of an ``if`` or a filter. Raises NotCarriedError."""
+        """The condition of an ``if`` or a filter. Raises NoCounterpartError."""
         match node:
             case ("prifilt", str(selector)):
                 return self._selected(selector)
@@ -183,7 +183,7 @@ class Properties:
                 return matching(one, text)
             case "isempty":
                 return TRUE if value.is_null else Value(f"coalesce({one.sql}, '') = ''", TRUTH, one.reads)
-        raise NotCarriedError(f"the comparison {comparison!r}")
+        raise NoCounterpartError(f"the comparison {comparison!r}")
 
     def _selected(self, selector: str) -> Value:
         """The messages of a selector: facilities with the same severities together."""
@@ -200,7 +200,7 @@ class Properties:
         return found
 
     def expression(self, node: Node) -> Value:
-        """The value of an expression. Raises NotCarriedError."""
+        """The value of an expression. Raises NoCounterpartError."""
         match node:
             case ("text", str(text)):
                 return text_value(text)
@@ -220,7 +220,7 @@ class Properties:
         return self.condition(node) if node[0] in _COMPARED or node[0] in ("and", "or", "not") else self._unknown(node)
 
     def _unknown(self, node: Node) -> Value:
-        raise NotCarriedError(f"an expression with {node[0]!r}")
+        raise NoCounterpartError(f"an expression with {node[0]!r}")
 
     def _text(self, node: Node) -> Value:
         found = as_type(self.expression(node), TEXT)
@@ -232,7 +232,7 @@ class Properties:
     def _call(self, name: str, arguments: list[Node]) -> Value:
         make = _FUNCTIONS.get((name, len(arguments)))
         if make is None:
-            raise NotCarriedError(_NO_FUNCTION.get(name, f"the function {name}() with {len(arguments)} arguments"))
+            raise NoCounterpartError(_NO_FUNCTION.get(name, f"the function {name}() with {len(arguments)} arguments"))
         return make(self, arguments)
 
 
@@ -259,7 +259,7 @@ def _chosen(value: Value, numbers: list[int], count: int) -> Value | None:
 
 def _literal(node: Node) -> str:
     if node[0] not in ("text", "number"):
-        raise NotCarriedError("an argument that is not a constant")
+        raise NoCounterpartError("an argument that is not a constant")
     return str(node[1])
 
 
@@ -274,7 +274,7 @@ def _extract(properties: Properties, arguments: list[Node]) -> Value:
     """``re_extract(text, pattern, match, group, default)``."""
     text, pattern = properties._text(arguments[0]), _literal(arguments[1])
     if _literal(arguments[2]) != "0":
-        raise NotCarriedError("re_extract of a later match")
+        raise NoCounterpartError("re_extract of a later match")
     made = f"regexp_extract({text.sql}, {quoted_text(pattern)}, {int(_literal(arguments[3]))})"
     other = quoted_text(_literal(arguments[4]))
     return Value(f"case when regexp_like({text.sql}, {quoted_text(pattern)}) then {made} else {other} end", TEXT, text.reads)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from etl.migration.draft import Draft, DraftStep, NotCarriedError
+from etl.migration.draft import Draft, DraftStep, NoCounterpartError
 from etl.migration.given_options import GivenOptions, leave_options
 from etl.migration.rsyslog.configuration import Command, Element, If, SetVariable, Statement
 from etl.migration.rsyslog.endpoints import ACTIONS, NO_ACTION, WITHOUT_EFFECT, WITHOUT_EFFECT_ACTIONS
@@ -60,7 +60,7 @@ class Rules:
                 return
             try:
                 self._statement(one, active)
-            except (NotCarriedError, RecursionError) as error:
+            except (NoCounterpartError, RecursionError) as error:
                 self._leave(one, _label(one), str(error) or "too deep")
 
     def _leave(self, one: Statement, construct: str, reason: str) -> None:
@@ -91,9 +91,9 @@ class Rules:
             case Command("call", name):
                 self._call(one, name, where)
             case Command(name, argument):
-                raise NotCarriedError(_NO_COMMAND.get(name, f"{argument!r} is not found or known here"))
+                raise NoCounterpartError(_NO_COMMAND.get(name, f"{argument!r} is not found or known here"))
             case _:
-                raise NotCarriedError("a statement that is unknown here")
+                raise NoCounterpartError("a statement that is unknown here")
 
     def _if(
         self, one: If, condition: Any, then: Sequence[Statement], otherwise: Sequence[Statement], where: Value | None
@@ -102,7 +102,7 @@ class Rules:
             found = self.properties.condition(condition)
             if found not in (TRUE, FALSE):
                 self.draft.check(found)
-        except (NotCarriedError, RecursionError) as error:
+        except (NoCounterpartError, RecursionError) as error:
             for inner in [*then, *otherwise]:
                 self._leave(inner, _label(inner), f"its condition: {error}")
             return
@@ -128,7 +128,7 @@ class Rules:
         body = self.whole.rulesets.get(name)
         self.calls += 1
         if body is None or self.calls > MAX_CALLS:
-            raise NotCarriedError(f"there is no ruleset {name!r}" if body is None else f"more than {MAX_CALLS} calls")
+            raise NoCounterpartError(f"there is no ruleset {name!r}" if body is None else f"more than {MAX_CALLS} calls")
         self._count()
         before = len(self.stops)
         self.run(body, where)
@@ -146,14 +146,14 @@ class Rules:
             return
         make = ACTIONS.get(kind)
         if make is None:
-            raise NotCarriedError(NO_ACTION.get(kind, "an action that is unknown here"))
+            raise NoCounterpartError(NO_ACTION.get(kind, "an action that is unknown here"))
         given = GivenOptions(one.parameters)
         options = make(given)
         sink = Destination(options, None if where is None else where.sql, origin=self.part.stream)
         self._names(one, options, given)
         self._template(one, kind, sink, given)
         if not options.get("path", "x") or options.get("topic") == "":
-            raise NotCarriedError("no path or topic is given")
+            raise NoCounterpartError("no path or topic is given")
         self._count()
         sink.comments += leave_options(self.whole.report, one.location, f"action {kind}", given.left(WITHOUT_EFFECT))
         same = [name for name, known in self.sinks.items() if known.options == options and known.joins is None]
@@ -179,7 +179,7 @@ class Rules:
         if found is None and name.lower() in BUILT_IN:
             return Element("template", {"type": "string", "string": BUILT_IN[name.lower()]}, "")
         if found is None:
-            raise NotCarriedError(f"there is no template {name!r}")
+            raise NoCounterpartError(f"there is no template {name!r}")
         return found
 
     def _template(self, one: Element, kind: str, sink: Destination, given: GivenOptions) -> None:
@@ -229,7 +229,7 @@ class Rules:
         cookie = one.text("cookie", "@cee:")
         text = "_object"
         if text in self.draft.types:
-            raise NotCarriedError("a second one; a parser `json` does it")
+            raise NoCounterpartError("a second one; a parser `json` does it")
         begin = f"^\\s*{cookie}\\s*" if cookie else "^\\s*"
         made = Value(f"regexp_replace(message, {text_value(begin).sql}, '')", TEXT, frozenset(["message"]))
         self.draft.set({text: made})
@@ -258,11 +258,11 @@ def _with_time(members: dict[str, str], options: dict[str, Any]) -> dict[str, st
 
 
 def _without_header(template: Element) -> Sequence[Any]:
-    """The parts of a template of a whole message after its header, which the sink writes. Raises NotCarriedError."""
+    """The parts of a template of a whole message after its header, which the sink writes. Raises NoCounterpartError."""
     text = template.text("string")
     header = ("<%pri%>", "%timestamp", "%hostname%", "%syslogtag")
     if template.text("type", "string") != "string" or any(part not in text.lower() for part in header):
-        raise NotCarriedError("a template that is not a syslog message")
+        raise NoCounterpartError("a template that is not a syslog message")
     at = text.lower().index("%syslogtag")
     return string_parts(text[text.index("%", at + 1) + 1 :].lstrip())
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from etl.expressions.quoting import quoted_text
-from etl.migration.draft import FIELD_NAME, NotCarriedError
+from etl.migration.draft import FIELD_NAME, NoCounterpartError
 from etl.migration.rsyslog.configuration import Element
 from etl.migration.rsyslog.properties import TIMES, Properties
 from etl.migration.values import TEXT, TIME, Value, as_type, text_value
@@ -41,16 +41,16 @@ BUILT_IN = {
 
 
 def template_parts(template: Element) -> Sequence[TemplatePart]:
-    """The parts of a template. Raises NotCarriedError."""
+    """The parts of a template. Raises NoCounterpartError."""
     kind = template.text("type", "string")
     if kind == "string":
         return string_parts(template.text("string"))
     if kind != "list":
-        raise NotCarriedError(f"a template of type {kind!r}")
+        raise NoCounterpartError(f"a template of type {kind!r}")
     found: list[TemplatePart] = []
     for one in template.body:
         if not isinstance(one, Element) or one.kind not in ("constant", "property"):
-            raise NotCarriedError("a list with something else than constants and properties")
+            raise NoCounterpartError("a list with something else than constants and properties")
         member = one.text("outname") if one.text("format") == "jsonf" else ""
         if one.kind == "constant":
             found.append(TemplatePart(one.text("value"), member=member))
@@ -60,7 +60,7 @@ def template_parts(template: Element) -> Sequence[TemplatePart]:
         options += [one.text("format")] if one.text("format") not in ("", "jsonf") else []
         unread = [name for name in one.parameters if name.startswith(("regex.", "field.")) or name in ("position.relativetoend",)]
         if unread:
-            raise NotCarriedError(f"a property with {unread[0]}")
+            raise NoCounterpartError(f"a property with {unread[0]}")
         name = one.text("name") or member
         found.append(TemplatePart("", name, tuple(options), one.text("position.from"), one.text("position.to"), member or ""))
     return found
@@ -77,17 +77,17 @@ def string_parts(text: str) -> Sequence[TemplatePart]:
         end, _, rest = rest.partition(":")
         options, _, member = rest.partition(":")
         if start.startswith(("R", "F")):
-            raise NotCarriedError(f"the property {place[0]} with a regular expression or a field")
+            raise NoCounterpartError(f"the property {place[0]} with a regular expression or a field")
         made = tuple(one for one in options.lower().split(",") if one)
         found.append(TemplatePart("", name, made, start, end, member if "jsonf" in made else ""))
         at = place.end()
         if len(found) > MAX_PARTS:
-            raise NotCarriedError("a template with more than 500 properties")
+            raise NoCounterpartError("a template with more than 500 properties")
     return [*found, TemplatePart(text[at:])]
 
 
 def part_value(part: TemplatePart, properties: Properties) -> Value:
-    """What a part writes, as a text. Raises NotCarriedError."""
+    """What a part writes, as a text. Raises NoCounterpartError."""
     if not part.property:
         return text_value(part.constant)
     if "sp-if-no-1st-sp" in part.options:
@@ -115,7 +115,7 @@ def _time_text(value: Value, form: str) -> Value:
         day = f"substring(concat(' ', cast(day({value.sql}) as string)), -2, 2)"
         return Value(f"concat(date_format({value.sql}, 'MMM '), {day}, date_format({value.sql}, ' HH:mm:ss'))", TEXT, value.reads)
     if form not in TIMES:
-        raise NotCarriedError(f"the form {form!r} of a time")
+        raise NoCounterpartError(f"the form {form!r} of a time")
     return Value(f"date_format({value.sql}, {quoted_text(TIMES[form])})", TEXT, value.reads)
 
 
@@ -125,7 +125,7 @@ def text_of(parts: Sequence[TemplatePart], properties: Properties) -> Value:
     if values and not parts[-1].property and (last := parts[-1].constant).endswith("\n"):
         values = [*values[:-1], *([text_value(last[:-1])] if last[:-1] else [])]
     if not values:
-        raise NotCarriedError("an empty template")
+        raise NoCounterpartError("an empty template")
     sql = values[0].sql if len(values) == 1 else f"concat({', '.join(one.sql for one in values)})"
     return Value(sql, TEXT, frozenset().union(*(one.reads for one in values)))
 
@@ -148,7 +148,7 @@ def members_of(template: Element, properties: Properties) -> Mapping[str, str] |
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        raise NotCarriedError("a template that looks like JSON and is none") from None
+        raise NoCounterpartError("a template that looks like JSON and is none") from None
     return dict(_members(found, "", parts, properties))
 
 
@@ -169,7 +169,7 @@ def _members(value: Any, path: str, parts: Sequence[TemplatePart], properties: P
             pair for name, one in value.items() for pair in _members(one, f"{path}.{name}" if path else name, parts, properties)
         ]
     if not FIELD_NAME.fullmatch(path):
-        raise NotCarriedError(f"the member {path!r}, which cannot be a field's name")
+        raise NoCounterpartError(f"the member {path!r}, which cannot be a field's name")
     if not isinstance(value, str):
         return [(path, "null" if value is None else json.dumps(value))] if not isinstance(value, list) else _no_list(path)
     pieces = _MARK.split(value)
@@ -189,11 +189,11 @@ def _members(value: Any, path: str, parts: Sequence[TemplatePart], properties: P
 
 
 def _no_list(path: str) -> list[tuple[str, str]]:
-    raise NotCarriedError(f"the member {path!r}, which is a list")
+    raise NoCounterpartError(f"the member {path!r}, which is a list")
 
 
 def path_of(parts: Sequence[TemplatePart], properties: Properties) -> str:
-    """A path or a name with ``{field}`` and ``{yyyy-MM-dd}``. Raises NotCarriedError."""
+    """A path or a name with ``{field}`` and ``{yyyy-MM-dd}``. Raises NoCounterpartError."""
     made = ""
     for part in parts:
         if not part.property:
@@ -215,12 +215,12 @@ def _time_pattern(part: TemplatePart) -> str | None:
         return "{" + {"4": "yyyy", "7": "yyyy-MM", "10": "yyyy-MM-dd"}[part.end] + "}"
     if form in TIMES and form not in ("date-rfc3339", "date-rfc3164") and not part.start:
         return f"{{{TIMES[form]}}}"
-    raise NotCarriedError(f"a path with a time in the form {form}")
+    raise NoCounterpartError(f"a path with a time in the form {form}")
 
 
 def _placeholder(part: TemplatePart, properties: Properties) -> str:
     value = properties.value(part.property)
     plain = {one for one in part.options if one not in ("secpath-replace", "secpath-drop")}
     if value.is_null or len(value.reads) != 1 or plain or part.start:
-        raise NotCarriedError(f"a path with the property {part.property!r} in this form")
+        raise NoCounterpartError(f"a path with the property {part.property!r} in this form")
     return "{" + next(iter(value.reads)) + "}"

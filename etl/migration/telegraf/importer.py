@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from etl.migration.draft import NotCarriedError, clean_name
+from etl.migration.draft import NoCounterpartError, clean_name
 from etl.migration.given_options import GivenOptions, kafka_security, leave_options
 from etl.migration.go_layout import java_layout
 from etl.migration.ingest.processor import as_list
@@ -60,7 +60,7 @@ class TelegrafImport:
     report: ImportReport = field(default_factory=ImportReport)
 
     def run(self) -> Topology:
-        """Raises NotCarriedError if the file is none, or reads no logs."""
+        """Raises NoCounterpartError if the file is none, or reads no logs."""
         root = self._read()
         topology = Topology(self.name)
         for kind, one in _plugins(root.get("inputs")):
@@ -69,13 +69,13 @@ class TelegrafImport:
             steps = TranslatedSteps(origin.draft, self.report, self.timezone)
             try:
                 self._input(kind, one, origin, steps)
-            except NotCarriedError as error:
+            except NoCounterpartError as error:
                 steps.leave(f"{self.file}: inputs.{kind}", f"input {kind}", str(error))
                 topology.comments += origin.draft.last_comments
                 continue
             topology.origins[free_name(clean_name(kind), topology.origins)] = origin
         if not topology.origins:
-            raise NotCarriedError(f"{self.file}:1:1: no input of logs that is read by grok: inputs.tail or inputs.logparser")
+            raise NoCounterpartError(f"{self.file}:1:1: no input of logs that is read by grok: inputs.tail or inputs.logparser")
         draft = topology.begin()
         for kind in ("processors", "aggregators"):
             for name, _ in _plugins(root.get(kind)):
@@ -103,21 +103,23 @@ class TelegrafImport:
     def _read(self) -> Mapping[str, Any]:
         data = self.file.read_bytes()
         if len(data) > MAX_BYTES:
-            raise NotCarriedError(f"{self.file}:1:1: {len(data):,} bytes are more than a configuration may have: {MAX_BYTES:,}")
+            raise NoCounterpartError(
+                f"{self.file}:1:1: {len(data):,} bytes are more than a configuration may have: {MAX_BYTES:,}"
+            )
         try:
             return tomllib.loads(data.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
-            raise NotCarriedError(f"{self.file}:1:1: {str(error).splitlines()[0]}") from None
+            raise NoCounterpartError(f"{self.file}:1:1: {str(error).splitlines()[0]}") from None
 
     def _input(self, kind: str, one: Mapping[str, Any], origin: Origin, steps: TranslatedSteps) -> None:
         if kind not in ("tail", "logparser"):
-            raise NotCarriedError("an input of metrics")
+            raise NoCounterpartError("an input of metrics")
         given = one.get("grok") if kind == "logparser" else one
         if not isinstance(given, Mapping) or (kind == "tail" and one.get("data_format") != "grok"):
-            raise NotCarriedError("a format other than grok")
+            raise NoCounterpartError("a format other than grok")
         files = as_list(one.get("files") or [])
         if len(files) != 1:
-            raise NotCarriedError("several files; a source `file` for each")
+            raise NoCounterpartError("several files; a source `file` for each")
         from_start = one.get("from_beginning") is True
         origin.options = {"type": "file", "path": str(files[0]), **({} if from_start else {"start": "end"})}
         options = GivenOptions(one)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from etl.migration.draft import NotCarriedError, clean_name
+from etl.migration.draft import NoCounterpartError, clean_name
 from etl.migration.given_options import GivenOptions, kafka_security
 from etl.migration.ingest.processor import as_list
 from etl.migration.journal import FOLDER
@@ -21,7 +21,7 @@ STDIN = "Standard input is in its place"
 def _file(one: GivenOptions) -> Options:
     paths = as_list(one.get("include") or [])
     if len(paths) != 1:
-        raise NotCarriedError(f"a source `file` for each path. {STDIN}")
+        raise NoCounterpartError(f"a source `file` for each path. {STDIN}")
     source: Options = {"type": "file", "path": str(paths[0])}
     if one.get("read_from") == "end" or one.is_on("ignore_checkpoints"):
         source["start"] = "end"
@@ -49,7 +49,7 @@ def _multiline(one: GivenOptions) -> Options:
 def _objects(one: GivenOptions) -> Options:
     sqs = one.members("sqs")
     if not sqs.get("queue_url"):
-        raise NotCarriedError(f"the option 'sqs.queue_url' is missing. {STDIN}")
+        raise NoCounterpartError(f"the option 'sqs.queue_url' is missing. {STDIN}")
     one.leave("bucket", "the messages name it there; here it is in `path`, as ${S3_BUCKET}")
     if sqs.is_off("delete_message"):
         sqs.leave("delete_message", "messages are deleted when all sinks have their objects")
@@ -117,7 +117,7 @@ def _kafka(one: GivenOptions) -> Options:
 def _listen(one: GivenOptions) -> Options:
     mode = str(one.get("mode", "tcp"))
     if mode not in ("tcp", "udp"):
-        raise NotCarriedError(f"the mode {mode!r}. {STDIN}")
+        raise NoCounterpartError(f"the mode {mode!r}. {STDIN}")
     tls = _server_tls(one) if mode == "tcp" else {}
     return {"type": "syslog", "listen": [f"{'tls' if tls else mode}://{one.get('address', '0.0.0.0:514')}"], **tls}
 
@@ -261,7 +261,7 @@ def _file_sink(one: GivenOptions) -> Options:
 
 def _object_sink(one: GivenOptions) -> Options:
     if not one.get("bucket"):
-        raise NotCarriedError("the option 'bucket' is missing. Its events are discarded")
+        raise NoCounterpartError("the option 'bucket' is missing. Its events are discarded")
     if _encoded_as(one):
         one.leave("encoding.codec", "'text'; events are written as JSON")
     prefix = _template(one.get("key_prefix", "date=%F/").replace("%F", "%Y-%m-%d"))
@@ -315,7 +315,7 @@ _SPLUNK = {"index": "index", "source": "source", "sourcetype": "sourcetype"}
 def _splunk(one: GivenOptions) -> Options:
     token = one.get("default_token") or one.get("token")
     if not token:
-        raise NotCarriedError("the option 'default_token' is missing. Its events are discarded")
+        raise NoCounterpartError("the option 'default_token' is missing. Its events are discarded")
     sink: Options = {"type": "splunk_hec", "urls": [str(one.get("endpoint", "http://localhost:8088"))], "token": str(token)}
     value = _encoded_as(one)
     named = {ours: _template(text) for ours, text in one.texts(_SPLUNK).items()}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from etl.expressions.quoting import quoted_text
 from etl.migration.comparisons import contained
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.ingest.painless.methods import appended
 from etl.migration.strptime import java_pattern
 from etl.migration.values import (
@@ -35,7 +35,7 @@ def _cast(type_: str) -> Callable[[Value], Value]:
 def _plain(value: Value) -> str:
     """The text of a constant."""
     if not value.is_literal or value.type != TEXT:
-        raise NotCarriedError("an argument that is not a constant text in VRL")
+        raise NoCounterpartError("an argument that is not a constant text in VRL")
     return value.sql[1:-1].replace("\\'", "'").replace("\\\\", "\\")
 
 
@@ -51,14 +51,14 @@ def _sha2(value: Value, variant: Value | None = None) -> Value:
     """A hash of the variants that Spark has, too; without one VRL takes SHA-512/256, which it has not."""
     name = "SHA-512/256" if variant is None else _plain(variant)
     if name not in ("SHA-224", "SHA-256", "SHA-384", "SHA-512"):
-        raise NotCarriedError(f"sha2 of the variant {name} in VRL")
+        raise NoCounterpartError(f"sha2 of the variant {name} in VRL")
     return _hash(f"sha2({{}}, {name[4:]})")(value)
 
 
 def _timestamp(value: Value, pattern: Value) -> Value:
     java = java_pattern(_plain(pattern))
     if java in ("epoch", "iso8601"):
-        raise NotCarriedError(f"parse_timestamp with {_plain(pattern)!r}; the parser `timestamp` reads it")
+        raise NoCounterpartError(f"parse_timestamp with {_plain(pattern)!r}; the parser `timestamp` reads it")
     return Value(f"try_to_timestamp({as_type(value, TEXT).sql}, {quoted_text(java)})", TIME, value.reads)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from etl.migration.draft import Draft, NotCarriedError
+from etl.migration.draft import Draft, NoCounterpartError
 from etl.migration.given_options import GivenOptions, existing_fields, leave_options
 from etl.migration.ingest.processor import as_list
 from etl.migration.report import ImportReport
@@ -32,17 +32,17 @@ Options = dict[str, Any]
 
 
 def read_configuration(file: Path) -> Mapping[str, Any]:
-    """A file in TOML, YAML or JSON. Raises NotCarriedError with the location of the mistake."""
+    """A file in TOML, YAML or JSON. Raises NoCounterpartError with the location of the mistake."""
     data = file.read_bytes()
     if len(data) > MAX_BYTES:
-        raise NotCarriedError(f"{file}:1:1: {len(data):,} bytes are more than a configuration may have: {MAX_BYTES:,}")
+        raise NoCounterpartError(f"{file}:1:1: {len(data):,} bytes are more than a configuration may have: {MAX_BYTES:,}")
     try:
         text = data.decode("utf-8-sig")
         root = tomllib.loads(text) if file.suffix == ".toml" else yaml.safe_load(text)
     except (tomllib.TOMLDecodeError, yaml.YAMLError, ValueError, RecursionError) as error:
-        raise NotCarriedError(f"{file}:1:1: {str(error).splitlines()[0]}") from None
+        raise NoCounterpartError(f"{file}:1:1: {str(error).splitlines()[0]}") from None
     if not isinstance(root, Mapping) or not isinstance(root.get("sources"), Mapping):
-        raise NotCarriedError(f"{file}:1:1: a configuration of Vector has 'sources'")
+        raise NoCounterpartError(f"{file}:1:1: a configuration of Vector has 'sources'")
     return root
 
 
@@ -64,7 +64,7 @@ class VectorImport:
         origins = {identifier(name): self.drafts[identifier(name)] for name, _ in self._components("sources")}
         streams = self._components("transforms")
         if len(streams) > MAX_COMPONENTS:
-            raise NotCarriedError(f"{self.file}:1:1: more than {MAX_COMPONENTS} transforms")
+            raise NoCounterpartError(f"{self.file}:1:1: more than {MAX_COMPONENTS} transforms")
         order = self._ordered(dict(streams))
         made = [(name, origins, self._transform(name, one, origins)) for name, one, origins in order]
         sinks = [self._sink(name, one) for name, one in self._components("sinks")]
@@ -96,13 +96,13 @@ class VectorImport:
         try:
             make = SOURCES.get(str(one.get("type")))
             if make is None:
-                raise NotCarriedError("a source that has no counterpart. Standard input is in its place")
+                raise NoCounterpartError("a source that has no counterpart. Standard input is in its place")
             given = GivenOptions(one)
             options = make(given)
             if options["type"] == "journald":
                 draft = self.drafts[identifier(name)] = journal_events(given, options)
             self._leave(draft, "source", name, given)
-        except NotCarriedError as error:
+        except NoCounterpartError as error:
             self._steps(draft).leave(self._location("sources", name), f"source {one.get('type')}", str(error))
         comments, draft.last_comments = draft.last_comments, []
         return identifier(name), (options, comments)
@@ -158,10 +158,10 @@ class VectorImport:
             try:
                 run = TRANSFORMS.get(str(one.get("type")))
                 if run is None:
-                    raise NotCarriedError(NO_COUNTERPART.get(str(one.get("type")), "a transform that is unknown here"))
+                    raise NoCounterpartError(NO_COUNTERPART.get(str(one.get("type")), "a transform that is unknown here"))
                 run(self._steps(draft), one, route)
-            except (NotCarriedError, RecursionError) as error:
-                reason = str(error) if isinstance(error, NotCarriedError) else "too many operators in a row"
+            except (NoCounterpartError, RecursionError) as error:
+                reason = str(error) if isinstance(error, NoCounterpartError) else "too many operators in a row"
                 self._steps(draft).leave(self._location("transforms", name), label, reason)
             stream = f"{identifier(name)}_{identifier(route)}" if route else identifier(name)
             self.drafts[stream] = draft
@@ -178,7 +178,7 @@ class VectorImport:
         try:
             make = SINKS.get(str(one.get("type")))
             if make is None:
-                raise NotCarriedError("a sink that has no counterpart. Its events are discarded")
+                raise NoCounterpartError("a sink that has no counterpart. Its events are discarded")
             given = GivenOptions(one)
             before = self._input_draft(origins)
             options = existing_fields(make(given), before, given)
@@ -186,7 +186,7 @@ class VectorImport:
                 del options["time_field"]
                 _without_time(options, given)
             self._leave(draft, "sink", name, given)
-        except NotCarriedError as error:
+        except NoCounterpartError as error:
             self._steps(draft).leave(self._location("sinks", name), f"sink {one.get('type')}", str(error))
         origin = origins[0] if len(origins) == 1 else origins
         return entry_text(f"{identifier(name)}", {"from": origin, **options}, draft.last_comments)
@@ -217,7 +217,7 @@ def _routes(one: Mapping[str, Any]) -> list[str]:
 
 def _remap(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
     if "source" not in one:
-        raise NotCarriedError("a program in a file; write it as `source`")
+        raise NoCounterpartError("a program in a file; write it as `source`")
     program = Program(steps, one.get("drop_on_error") is True, one.get("drop_on_abort", True) is not False)
     program.run(VrlReader(str(one["source"])).program(), None)
 
@@ -225,10 +225,10 @@ def _remap(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
 def _condition(steps: TranslatedSteps, given: Any) -> Any:
     text = given.get("source") if isinstance(given, Mapping) else given
     if not isinstance(text, str) or (isinstance(given, Mapping) and given.get("type", "vrl") != "vrl"):
-        raise NotCarriedError("a condition that is not in VRL")
+        raise NoCounterpartError("a condition that is not in VRL")
     statements = VrlReader(text).program()
     if len(statements) != 1:
-        raise NotCarriedError("a condition of several expressions")
+        raise NoCounterpartError("a condition of several expressions")
     return Program(steps).condition(statements[0])
 
 
@@ -240,14 +240,14 @@ def _filter(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
 
 def _route(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
     if not route:
-        raise NotCarriedError("a route without conditions: `route` names them")
+        raise NoCounterpartError("a route without conditions: `route` names them")
     _filter(steps, {"condition": one["route"][route]}, "")
 
 
 def _sample(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
     rate = one.get("rate")
     share = 1 / rate if isinstance(rate, int) and rate > 0 else 0.1
-    raise NotCarriedError(f"{{type: filter, where: rand() < {share:.4f}}} does it, in Spark")
+    raise NoCounterpartError(f"{{type: filter, where: rand() < {share:.4f}}} does it, in Spark")
 
 
 TRANSFORMS: Mapping[str, Callable[[TranslatedSteps, Mapping[str, Any], str], None]] = {

@@ -17,8 +17,8 @@ _UNIT = "_SYSTEMD_UNIT"
 def journal_events(given: GivenOptions, options: dict[str, Any]) -> Draft:
     """The draft of a source: its filters, and names as it writes them. One value of any field is enough there."""
     draft = journal_draft(options, [*_NAMES])
-    wanted = _values(given.members("include_matches"), [*_units(given, "include_units"), *_units(given, "units")])
-    choose_entries(options, draft, wanted, of_all_fields=False)
+    values_by_field = _values(given.members("include_matches"), [*_units(given, "include_units"), *_units(given, "units")])
+    choose_entries(options, draft, values_by_field, of_all_fields=False)
     leave_out_entries(draft, _values(given.members("exclude_matches"), _units(given, "exclude_units")))
     if not given.is_off("current_boot_only"):
         draft.remark("entries of earlier boots are read, too; `match: {_BOOT_ID: …}` and `since` leave them out")

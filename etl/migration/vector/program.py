@@ -9,7 +9,7 @@ from typing import Any
 
 from etl.migration.captures import rename_in_pattern
 from etl.migration.comparisons import equal, matching, ordered, truth
-from etl.migration.draft import NotCarriedError, clean_name
+from etl.migration.draft import NoCounterpartError, clean_name
 from etl.migration.translated import TranslatedSteps
 from etl.migration.values import (
     FALSE,
@@ -88,7 +88,7 @@ class Program:
             case vrl.Call("log", _) | vrl.Path() | vrl.Literal() | vrl.ObjectOf():
                 pass  # a value that nothing takes
             case _:
-                raise NotCarriedError("an expression in VRL whose value is not used")
+                raise NoCounterpartError("an expression in VRL whose value is not used")
 
     def _assign(self, one: vrl.Assignment, where: Value | None) -> None:
         value = one.value
@@ -128,7 +128,7 @@ class Program:
     def _replace(self, value: vrl.Node, where: Value | None) -> None:
         draft = self.steps.draft
         if not isinstance(value, vrl.ObjectOf | vrl.Path):
-            raise NotCarriedError(". = … of something that is not an object in VRL")
+            raise NoCounterpartError(". = … of something that is not an object in VRL")
         members = dict(self._object(value))
         kept = {**members}
         draft.set({name: choose(where, member, draft.field(name)) for name, member in kept.items()})
@@ -147,7 +147,7 @@ class Program:
             return {clean_name(name): self.value(member) for name, member in value.members}
         if isinstance(value, vrl.Path):
             return self._members(value)
-        raise NotCarriedError("an object in VRL that is not known before the run")
+        raise NoCounterpartError("an object in VRL that is not known before the run")
 
     def _members(self, path: vrl.Path) -> Mapping[str, Value]:
         name = self._path_name(path)
@@ -170,7 +170,7 @@ class Program:
         draft = self.steps.draft
         if target.variable and target.variable not in self.objects:
             if target.parts:
-                raise NotCarriedError("a member of a variable that is set in VRL")
+                raise NoCounterpartError("a member of a variable that is set in VRL")
             self.values[target.variable] = choose(where, value, self.values.get(target.variable, NULL))
             return
         name = self._path_name(target) or ""
@@ -230,7 +230,7 @@ class Program:
             case "parse_regex" | "parse_grok":
                 pattern = arguments.get("pattern")
                 if not isinstance(pattern, vrl.Regex | vrl.Literal):
-                    raise NotCarriedError(f"{parser.name} with a pattern that is not a constant")
+                    raise NoCounterpartError(f"{parser.name} with a pattern that is not a constant")
                 text = pattern.text if isinstance(pattern, vrl.Regex) else str(pattern.value)
                 names = re.findall(r"\(\?P?<([A-Za-z_]\w*)>|%\{\w+:([^:{}]+)", text)
                 renamed = {one or other: f"{stem}{clean_name(one or other)}" for one, other in names}
@@ -252,7 +252,7 @@ class Program:
                 return where
             case "parse_url":
                 return self.steps.attempt("uri_parts", {"field": source, "target_field": prefix or "url"}, where)
-        raise NotCarriedError(f"{parser.name}; the parser `{_NAMES[parser.name]}` reads it, under other names")
+        raise NoCounterpartError(f"{parser.name}; the parser `{_NAMES[parser.name]}` reads it, under other names")
 
     def condition(self, node: vrl.Node) -> Value:
         return truth(self.value(node))
@@ -274,14 +274,14 @@ class Program:
                 return found
             case vrl.Call():
                 return self._call(node)
-        raise NotCarriedError(f"{type(node).__name__} as a value in VRL")
+        raise NoCounterpartError(f"{type(node).__name__} as a value in VRL")
 
     def _path(self, path: vrl.Path) -> Value:
         draft = self.steps.draft
         if path.variable in self.values and not path.parts:
             return self.values[path.variable]
         if path.variable and path.variable not in self.objects:
-            raise NotCarriedError(f"the variable {path.variable} in VRL")
+            raise NoCounterpartError(f"the variable {path.variable} in VRL")
         parts = path.parts
         if parts and parts[-1].startswith("["):
             items = draft.field(self._path_name(vrl.Path(path.variable, parts[:-1])) or "")
@@ -320,7 +320,7 @@ class Program:
         given = [argument for _, argument in node.arguments]
         names = [name for name, _ in node.arguments]
         if "value" in names[1:]:
-            raise NotCarriedError(f"{node.name}() of VRL with value: after other arguments")
+            raise NoCounterpartError(f"{node.name}() of VRL with value: after other arguments")
         if node.name == "exists" and given and isinstance(given[0], vrl.Path):
             members = self._members(given[0]) if given[0].parts else {}
             found = negation(is_null(self._path(given[0])))
@@ -334,21 +334,21 @@ class Program:
             if node.name == "match":
                 return matching(value, given[1].text)
             if len(given) != 3:
-                raise NotCarriedError(f"replace() of VRL with {len(given)} arguments")
+                raise NoCounterpartError(f"replace() of VRL with {len(given)} arguments")
             text = self.value(given[2])
             return call("regexp_replace", [as_type(value, TEXT), text_value(given[1].text), text], TEXT)
         if node.name == "split" and len(given) == 2 and isinstance(given[1], vrl.Regex):
             return split_text(as_type(self.value(given[0]), TEXT), given[1].text)
         made = FUNCTIONS.get(node.name)
         if made is None:
-            raise NotCarriedError(f"the function {node.name}() of VRL")
+            raise NoCounterpartError(f"the function {node.name}() of VRL")
         values = [self.value(one) for one in given]
         if values and values[0].is_null and node.name not in ("is_null", "is_nullish", "push", "append"):
             return NULL
         try:
             return made(*values)
         except TypeError:
-            raise NotCarriedError(f"{node.name}() of VRL with {len(values)} arguments") from None
+            raise NoCounterpartError(f"{node.name}() of VRL with {len(values)} arguments") from None
 
 
 def _is_parser(node: vrl.Node) -> bool:
@@ -369,7 +369,7 @@ def _arguments(node: vrl.Call, names: Sequence[str]) -> dict[str, vrl.Node]:
     for name, value in node.arguments:
         found[name or next(positional, f"further {len(found)}")] = value
     if "value" not in found:
-        raise NotCarriedError(f"{node.name}() of VRL without a value")
+        raise NoCounterpartError(f"{node.name}() of VRL without a value")
     return found
 
 

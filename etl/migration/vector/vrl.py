@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 
 MAX_CHARACTERS = 1 << 16
 MAX_DEPTH = 60
@@ -93,17 +93,17 @@ Node = Literal | Regex | Path | Call | Operation | ArrayOf | ObjectOf | Assignme
 
 
 class VrlReader:
-    """Reads a program. Raises NotCarriedError with the line of what it cannot read."""
+    """Reads a program. Raises NoCounterpartError with the line of what it cannot read."""
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_CHARACTERS:
-            raise NotCarriedError(f"a program of {len(text):,} characters is too long: {MAX_CHARACTERS:,} at most")
+            raise NoCounterpartError(f"a program of {len(text):,} characters is too long: {MAX_CHARACTERS:,} at most")
         self.tokens: list[tuple[str, str, int]] = []
         at, line = 0, 1
         while at < len(text):
             found = _TOKEN.match(text, at)
             if found is None:
-                raise NotCarriedError(f"line {line}: {text[at : at + 20]!r} in VRL")
+                raise NoCounterpartError(f"line {line}: {text[at : at + 20]!r} in VRL")
             if found.lastgroup != "space":
                 self.tokens.append((found.lastgroup or "", found[0], line))
             line += found[0].count("\n")
@@ -125,9 +125,9 @@ class VrlReader:
         at = self.at + ahead
         return self.tokens[at][:2] if at < len(self.tokens) else ("", "")
 
-    def _fail(self) -> NotCarriedError:
+    def _fail(self) -> NoCounterpartError:
         line = self.tokens[self.at][2] if self.at < len(self.tokens) else "last"
-        raise NotCarriedError(f"line {line}: {self._peek()[1] or 'the end'!r} in VRL, which is not carried over")
+        raise NoCounterpartError(f"line {line}: {self._peek()[1] or 'the end'!r} in VRL, which is not carried over")
 
     def _ends(self) -> None:
         while self._peek()[0] == "end":
@@ -145,10 +145,10 @@ class VrlReader:
             self._fail()
 
     def expression(self) -> Node:
-        """An assignment or a value. Raises NotCarriedError for more than ``MAX_DEPTH`` inside each other."""
+        """An assignment or a value. Raises NoCounterpartError for more than ``MAX_DEPTH`` inside each other."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise NotCarriedError(f"more than {MAX_DEPTH} expressions inside each other in VRL")
+            raise NoCounterpartError(f"more than {MAX_DEPTH} expressions inside each other in VRL")
         node = self._expression()
         self.depth -= 1
         return node
@@ -212,7 +212,7 @@ class VrlReader:
     def _single(self) -> Node:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise NotCarriedError(f"more than {MAX_DEPTH} expressions inside each other in VRL")
+            raise NoCounterpartError(f"more than {MAX_DEPTH} expressions inside each other in VRL")
         node = self._operand()
         self.depth -= 1
         return node
@@ -318,7 +318,7 @@ def _literal(kind: str, text: str) -> Node:
     if kind == "number":
         plain = text.replace("_", "")
         if len(plain) > MAX_DIGITS:
-            raise NotCarriedError(f"a number of more than {MAX_DIGITS} digits in VRL")
+            raise NoCounterpartError(f"a number of more than {MAX_DIGITS} digits in VRL")
         return Literal(float(plain) if "." in plain else int(plain))
     if kind == "text":
         return Literal(_unescaped(text[1:-1]))

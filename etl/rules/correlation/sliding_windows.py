@@ -23,9 +23,9 @@ class SlotBursts:
     changed: Any
     """bool[slots]: whether a burst of the slot is new or has become longer."""
 
-    def filter(self, wanted: Any) -> SlotBursts:
+    def filter(self, selection: Any) -> SlotBursts:
         """Some of them."""
-        return SlotBursts(self.since[wanted], self.last[wanted], self.slot[wanted], self.changed)
+        return SlotBursts(self.since[selection], self.last[selection], self.slot[selection], self.changed)
 
     def alive(self, slots: Slots, earliest: Any) -> SlotBursts:
         """The bursts that an event can prolong: ``earliest`` (int64[slots]) is the first event that is not old."""

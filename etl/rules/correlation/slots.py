@@ -154,16 +154,16 @@ class Slots:
         kinds = self.kinds[self.slot]
         found = np.full(len(kinds), -1, np.int64)
         for kind, name in ((VALUES, "value"), (RULES, "rule")):
-            if (wanted := kinds == kind).any():
-                found[wanted] = self.text_codes(name, null=True)[wanted]
-        if (wanted := (kinds == EXPRESSION) | (kinds == ORDER)).any():
-            found[wanted] = self._ranks(wanted)
+            if (of_kind := kinds == kind).any():
+                found[of_kind] = self.text_codes(name, null=True)[of_kind]
+        if (of_kind := (kinds == EXPRESSION) | (kinds == ORDER)).any():
+            found[of_kind] = self._ranks(of_kind)
         return found
 
-    def _ranks(self, wanted: Any) -> Any:
+    def _ranks(self, selection: Any) -> Any:
         """The ranks of the rules of some rows."""
         rules = self.column("rule").dictionary_encode()
-        pairs = self.member[self.slot[wanted]] * len(rules.dictionary) + rules.indices.to_numpy()[wanted]
+        pairs = self.member[self.slot[selection]] * len(rules.dictionary) + rules.indices.to_numpy()[selection]
         distinct, which = np.unique(pairs, return_inverse=True)
         texts = rules.dictionary.to_pylist()
         ranks = [self.table.rank(pair // len(texts), texts[pair % len(texts)]) for pair in distinct.tolist()]

@@ -30,9 +30,9 @@ class Windows:
         """int64[windows]: the number of each one's member."""
         return self.slots.member[self.slot]
 
-    def filter(self, wanted: Any) -> Windows:
+    def filter(self, selection: Any) -> Windows:
         """Some of them, by a mask or by number."""
-        return Windows(self.slots, self.slot[wanted], self.firsts[wanted], self.ends[wanted], self.measures[wanted])
+        return Windows(self.slots, self.slot[selection], self.firsts[selection], self.ends[selection], self.measures[selection])
 
     def followed_by(self, others: Windows) -> Windows:
         """These, and others over the same slots."""

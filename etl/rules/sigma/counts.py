@@ -46,8 +46,8 @@ def _combine(found: re.Match[str], names: Iterable[str]) -> str:
     count, pattern = int(found[1]), found[2]
     if count == 1:
         return found[0]
-    wanted = re.compile("(?!_).*" if pattern == "them" else ".*".join(map(re.escape, pattern.split("*"))))
-    chosen = [name for name in names if wanted.fullmatch(name)]
+    regex = re.compile("(?!_).*" if pattern == "them" else ".*".join(map(re.escape, pattern.split("*"))))
+    chosen = [name for name in names if regex.fullmatch(name)]
     if not 1 <= count <= len(chosen):
         raise UnsupportedError(f"{found[0]!r} can never be: it stands for {len(chosen)} selections")
     if math.comb(len(chosen), count) > MAX_COMBINATIONS:

@@ -165,8 +165,8 @@ def _finals(
     automaton: Automaton, dfa: Dfa, registers: dict[int, int], names: tuple[str, ...]
 ) -> tuple[dict[int, int], Array, Array]:
     """The finals in use, renumbered (-1 stays), their patterns, and the registers of each name's capture."""
-    wanted = set(dfa.final.tolist())
-    finals = [(number, final) for final, number in automaton.finals.items() if number in wanted]
+    numbers = set(dfa.final.tolist())
+    finals = [(number, final) for final, number in automaton.finals.items() if number in numbers]
     used = {-1: -1, UNKNOWN: len(finals)} | {number: n for n, (number, _) in enumerate(finals)}
     patterns = np.full(len(finals) + 1, UNKNOWN, np.int32)
     places = np.full((len(finals) + 1, 2 * len(names)), UNSET, np.int32)

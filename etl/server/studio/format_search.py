@@ -28,16 +28,16 @@ def open_file(file: Path) -> dict[str, str]:
         return {**about, "kind": "lines", "text": "".join(f"{line}\n" for line in sample.lines)}
 
 
-def find_format(text: str, wanted: str | None = None, origin: str = "lines.log") -> dict[str, Any]:
-    """What reads these lines, the best first, and a pipeline of the best or of the ``wanted`` one.
+def find_format(text: str, requested: str | None = None, origin: str = "lines.log") -> dict[str, Any]:
+    """What reads these lines, the best first, and a pipeline of the best one, or of the ``requested`` format.
 
     ``origin`` is the file that the pipeline's source reads. Raises EtlError if nothing reads a line.
     """
     with pasted_lines(text) as lines, open_sample(lines.path) as sample:
-        found = find_matches(sample, wanted)
+        found = find_matches(sample, requested)
         if not found:
             raise EtlError(f"no recipe and no parser reads a line such as {sample.lines[0][:120]!r}; write a pattern for it")
-        chosen = next((one for one in found if one.candidate.name == wanted), found[0])
+        chosen = next((one for one in found if one.candidate.name == requested), found[0])
         return {
             "candidates": [_candidate(one) for one in found[:MAX_CANDIDATES]],
             "chosen": chosen.candidate.name,

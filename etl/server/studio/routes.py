@@ -29,7 +29,7 @@ class InferQuery(_Query):
     """Lines whose format is requested."""
 
     text: str = Field(min_length=1, max_length=MAX_CHARACTERS)
-    wanted: str | None = Field(default=None, max_length=200)
+    requested: str | None = Field(default=None, max_length=200)
     origin: str = Field(default="lines.log", max_length=4_000)
 
 

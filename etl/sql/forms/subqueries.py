@@ -160,9 +160,9 @@ def _is_tested(query: Any, values: list[Any]) -> bool:
 
     select = query.this if isinstance(query, exp.Subquery) else query
     where = select.args.get("where")
-    wanted = [exp.Not(this=exp.Is(this=value, expression=exp.Null())) for value in values]
+    null_tests = [exp.Not(this=exp.Is(this=value, expression=exp.Null())) for value in values]
     parts = list(conjuncts(where.this)) if where is not None else []
-    return all(one in parts or isinstance(value, exp.Literal) for one, value in zip(wanted, values, strict=True))
+    return all(one in parts or isinstance(value, exp.Literal) for one, value in zip(null_tests, values, strict=True))
 
 
 def _items(query: Any, values: list[Any]) -> list[Any]:

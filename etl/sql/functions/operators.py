@@ -137,8 +137,9 @@ def rewrite_is(node: Any, written: Any) -> Any:
     kind = node.expression
     if type(kind).__name__ != "JSON":
         return node
-    wanted = str(kind.args.get("this") or "value").lower()
-    return call("flink_is_json", node.this, wanted) if wanted not in ("value", "false") else call("flink_is_json", node.this)
+    kind_name = str(kind.args.get("this") or "value").lower()
+    arguments = () if kind_name in ("value", "false") else (kind_name,)
+    return call("flink_is_json", node.this, *arguments)
 
 
 def rewrite_in(node: Any, written: Any) -> Any:

@@ -136,10 +136,10 @@ def _user_aggregate(text: str, call: AggregateCall, function: UserFunction, inco
     argument = read_argument(text, call.arguments[0], call.where, incoming)
     if isinstance(argument, str):
         return argument
-    wanted = function.parameters[0].type
-    if wanted is None and pa.types.is_null(argument.type):
+    declared = function.parameters[0].type
+    if declared is None and pa.types.is_null(argument.type):
         return "the type of its values is unknown before the run"
-    return UserAggregate(argument if wanted is None else replace(argument, type=wanted), function)
+    return UserAggregate(argument if declared is None else replace(argument, type=declared), function)
 
 
 def _type_reason(type_: pa.DataType, takes: str) -> str | None:

@@ -136,8 +136,8 @@ def _aggregate(table: pa.Table, keys: Sequence[str], functions: Mapping[str, str
         columns[_ROW] = pa.array(np.arange(len(table)))
     if any(pa.types.is_nested(table.schema.field(name).type) for name in keys):
         columns[_FIRST] = pa.array(np.arange(len(table)))
-    wanted = [*functions.items(), *([(_ROW, "list")] if rows else []), *([(_FIRST, "min")] if _FIRST in columns else [])]
-    return pa.table(columns).group_by(list(keys) or [_ALL], use_threads=False).aggregate(wanted)
+    aggregations = [*functions.items(), *([(_ROW, "list")] if rows else []), *([(_FIRST, "min")] if _FIRST in columns else [])]
+    return pa.table(columns).group_by(list(keys) or [_ALL], use_threads=False).aggregate(aggregations)
 
 
 def _functions(accumulators: Mapping[str, Accumulator]) -> list[str | None]:

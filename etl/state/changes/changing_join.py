@@ -116,10 +116,10 @@ class ChangingJoin(PairEvents, WeightedRows):
         side, removes = numbers(new, SIDE_FIELD), numbers(new, WEIGHT) < 0
         own = removes if self.ttl.micros is not None else np.zeros(len(new), bool)
         found = [existing_columns(new, self._columns).slice(0, 0)]
-        for wanted in (0, 1):
-            decides = 1 - wanted in (*PRESERVED.get(self.kind, ()), *((0,) if self.kind == "semi" else ()))
-            asking = new.filter(pa.array((side != wanted) | own | decides))
-            found += self.looked_up(asking, tables, partial(_is_side, wanted))
+        for own_side in (0, 1):
+            decides = 1 - own_side in (*PRESERVED.get(self.kind, ()), *((0,) if self.kind == "semi" else ()))
+            asking = new.filter(pa.array((side != own_side) | own | decides))
+            found += self.looked_up(asking, tables, partial(_is_side, own_side))
         return whole(found)
 
     # ── Running ──

@@ -148,8 +148,8 @@ class TimedCalls(KeyCalls):
         results = as_list(given)
         if checks and (problem := self.problem(results, state)):
             raise ValueError(problem)
-        wanted = [] if timers is None or state is None else timers if isinstance(timers, (list, tuple, set)) else [timers]
-        found = sorted({_micros(one) for one in wanted})
+        requested = [] if timers is None or state is None else timers if isinstance(timers, (list, tuple, set)) else [timers]
+        found = sorted({_micros(one) for one in requested})
         if after is not None and found and found[0] <= after:
             raise ValueError(f"it set a timer at {_EPOCH + found[0] * _MICROSECOND}, which is not after the time of the call")
         if found and found[-1] - self._time_of_call(time) > self.longest:

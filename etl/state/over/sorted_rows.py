@@ -68,7 +68,7 @@ class SortedRows:
         """The first position in each row's key with a value of at least its own plus a distance, or of more than that."""
         count = len(values)
         moved = values + (distance if values.dtype.kind == "f" else int(distance))
-        kind = np.repeat([after, not after], count)  # of equal ones first the wanted value, or the values
+        kind = np.repeat([after, not after], count)  # of equal ones first the requested value, or the values
         both, keys = np.concatenate((moved, values)), np.concatenate((self.first, self.first))
         nulls = np.concatenate((invalid, invalid))
         order = np.lexsort((kind, both, ~nulls, keys))

@@ -121,7 +121,7 @@ def _parse(query: str) -> Any:
     if comma is not None:
         return Finding("bad-sql", "a comma stands before FROM", hint="leave it out", at=comma)
     if len(trees) != 1 or trees[0] is None:
-        return Finding("bad-sql", f"the query has {len(trees)} statements, and one SELECT is wanted", hint=_SHAPE, at=0)
+        return Finding("bad-sql", f"the query has {len(trees)} statements, and one SELECT is expected", hint=_SHAPE, at=0)
     try:
         return sqlglot.parse_one(query, dialect="spark")
     except SqlglotError as error:  # what its grammar of functions has beyond ours

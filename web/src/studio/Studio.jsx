@@ -47,14 +47,14 @@ export function Studio({ about }) {
     else useLines(about.file.text, about.file.path);
   }, []);
 
-  async function useLines(text, name, wanted) {
+  async function useLines(text, name, requested) {
     setLines(text);
     setOrigin(name);
     setPasting(false);
     setBusy("looking for what reads these lines");
     setError(null);
     try {
-      const answer = await post("/api/studio/infer", { text, origin: name, ...(wanted ? { wanted } : {}) });
+      const answer = await post("/api/studio/infer", { text, origin: name, ...(requested ? { requested } : {}) });
       setFound(answer);
       setYaml(answer.yaml);
       setStep("");

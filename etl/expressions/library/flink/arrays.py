@@ -46,15 +46,15 @@ def _with_item(function: Callable[..., Any], type_: pa.DataType | None = None, *
 
     def build(value: BoundNode, item: BoundNode) -> BoundNode:
         inner = value.type.value_type
-        wanted = common([inner, item.type])
-        if wanted is None:
+        item_type = common([inner, item.type])
+        if item_type is None:
             raise MisuseError(f"the array has elements of type {type_name(inner)}, and this is {type_name(item.type)}")
-        known = pa.list_(wanted)
+        known = pa.list_(item_type)
 
         def one(items: Any, element: Any) -> Any:
             return None if items is None or (element is None and not nulls) else function(items, element)
 
-        return by_value(type_ or known, one, nulls=True, fails=False)(cast(value, known), cast(item, wanted))
+        return by_value(type_ or known, one, nulls=True, fails=False)(cast(value, known), cast(item, item_type))
 
     return build
 

@@ -234,14 +234,14 @@ def _build(safe: bool) -> Callable[..., BoundNode]:
         if text is None:
             raise MisuseError("the type of a cast is a constant text, such as 'int'")
         try:
-            wanted = _parse_type_name(text)
+            target_type = _parse_type_name(text)
         except ValueError as error:
             raise MisuseError(str(error)) from error
-        made = cast(value, wanted.type, safe=safe, precision=None if precision is None else whole_literal(precision))
-        if wanted.type == TIMESTAMP and wanted.length is not None and wanted.length < 6:
-            return b.apply(TIMESTAMP, lambda x: truncate_time(x, wanted.length or 0), made)
-        if wanted.length is not None and wanted.type == STRING:
-            return b.apply(STRING, partial(_of_length, wanted.length, wanted.is_padded), made)
+        made = cast(value, target_type.type, safe=safe, precision=None if precision is None else whole_literal(precision))
+        if target_type.type == TIMESTAMP and target_type.length is not None and target_type.length < 6:
+            return b.apply(TIMESTAMP, lambda x: truncate_time(x, target_type.length or 0), made)
+        if target_type.length is not None and target_type.type == STRING:
+            return b.apply(STRING, partial(_of_length, target_type.length, target_type.is_padded), made)
         return made
 
     return build

@@ -78,7 +78,7 @@ def row(*members: BoundNode) -> BoundNode:
 def element_at(value: BoundNode, key: BoundNode) -> BoundNode:
     """``array[1]``, ``map['a']``; null where there is none."""
     if pa.types.is_map(value.type):
-        return by_value(value.type.item_type, lambda found, wanted: dict(found).get(wanted), fails=False)(
+        return by_value(value.type.item_type, lambda found, entry_key: dict(found).get(entry_key), fails=False)(
             value, cast(key, value.type.key_type)
         )
     if not pa.types.is_list(value.type) or key.type not in INTEGERS:

@@ -57,19 +57,19 @@ def _with_pattern(
 
 
 def regexp(text: BoundNode, pattern: BoundNode) -> BoundNode:
-    wanted = _search_pattern(pattern)
-    if wanted:
-        return b.apply(BOOLEAN, lambda x: pc.match_substring_regex(x, f"(?s){wanted}"), text)
+    regex = _search_pattern(pattern)
+    if regex:
+        return b.apply(BOOLEAN, lambda x: pc.match_substring_regex(x, f"(?s){regex}"), text)
     return _with_pattern(BOOLEAN, lambda found, value: bool(found.pattern) and found.search(value) is not None, bad=False)(
         text, pattern
     )
 
 
 def regexp_replace(text: BoundNode, pattern: BoundNode, new: BoundNode) -> BoundNode:
-    wanted, (is_known, replacement) = _search_pattern(pattern), constant(new)
-    if wanted and is_known and isinstance(replacement, str) and compile_timed(wanted.replace(r"\z", r"\Z")).search("") is None:  # type: ignore[union-attr]
+    regex, (is_known, replacement) = _search_pattern(pattern), constant(new)
+    if regex and is_known and isinstance(replacement, str) and compile_timed(regex.replace(r"\z", r"\Z")).search("") is None:  # type: ignore[union-attr]
         escaped = replacement.replace("\\", "\\\\")
-        return b.apply(STRING, lambda x: pc.replace_substring_regex(x, wanted, escaped), text)
+        return b.apply(STRING, lambda x: pc.replace_substring_regex(x, regex, escaped), text)
     return _with_pattern(STRING, lambda found, value, given: found.replace(given, value), grows=True)(text, pattern, new)
 
 
@@ -79,14 +79,14 @@ def _extract(found: TimedPattern, text: str, group: int = 0) -> str | None:
 
 
 def regexp_extract(text: BoundNode, pattern: BoundNode, group: BoundNode | None = None) -> BoundNode:
-    wanted, (is_known, number) = _search_pattern(pattern), (True, 0) if group is None else constant(group)
-    if wanted and is_known and isinstance(number, int) and 0 <= number <= re.compile(wanted.replace(r"\z", r"\Z")).groups:
-        return b.apply(STRING, partial(_first_group, _name_group(wanted, number)), text)
+    regex, (is_known, number) = _search_pattern(pattern), (True, 0) if group is None else constant(group)
+    if regex and is_known and isinstance(number, int) and 0 <= number <= re.compile(regex.replace(r"\z", r"\Z")).groups:
+        return b.apply(STRING, partial(_first_group, _name_group(regex, number)), text)
     return _with_pattern(STRING, _extract)(text, pattern, *(() if group is None else (group,)))
 
 
 def _name_group(pattern: str, number: int) -> str:
-    """The pattern in which only the wanted group captures, under a name."""
+    """The pattern in which only the requested group captures, under a name."""
     if number == 0:
         pattern, number = f"({pattern})", 1
     out, seen, at, inside = "", 0, 0, False
@@ -124,19 +124,19 @@ def _first_group(pattern: str, texts: Any) -> Any:
 
 
 def _counted(text: BoundNode, pattern: BoundNode) -> BoundNode:
-    wanted = _search_pattern(pattern)
-    if wanted and compile_timed(wanted.replace(r"\z", r"\Z")).search("") is None:  # type: ignore[union-attr]
-        return b.apply(INT32, lambda x: pc.cast(pc.count_substring_regex(x, f"(?s){wanted}"), INT32), text)
+    regex = _search_pattern(pattern)
+    if regex and compile_timed(regex.replace(r"\z", r"\Z")).search("") is None:  # type: ignore[union-attr]
+        return b.apply(INT32, lambda x: pc.cast(pc.count_substring_regex(x, f"(?s){regex}"), INT32), text)
     return _with_pattern(INT32, lambda found, value: len(found.find_all(value)))(text, pattern)
 
 
 def _located(text: BoundNode, pattern: BoundNode) -> BoundNode:
-    wanted = _search_pattern(pattern)
-    if not wanted:
+    regex = _search_pattern(pattern)
+    if not regex:
         return _with_pattern(INT32, _instr)(text, pattern)
-    found = compile_timed(wanted.replace(r"\z", r"\Z"))
+    found = compile_timed(regex.replace(r"\z", r"\Z"))
     assert found is not None
-    return usually_on_arrow(INT32, partial(_located_in_ascii, f"(?s){wanted}"), partial(_instr, found))(text)
+    return usually_on_arrow(INT32, partial(_located_in_ascii, f"(?s){regex}"), partial(_instr, found))(text)
 
 
 def _located_in_ascii(pattern: str, text: pa.Array) -> tuple[pa.Array, Any]:

@@ -59,11 +59,11 @@ _PARTS = (
 
 def parse_url_of(url: BoundNode, part: BoundNode, key: BoundNode | None = None) -> BoundNode:
     """`parse_url` of columns; on Arrow where part and key are constants."""
-    (is_known, name), (is_key_known, wanted) = constant(part), (True, None) if key is None else constant(key)
-    plain = wanted is None or (isinstance(wanted, str) and bool(re.fullmatch(_PLAIN, wanted)))
-    if not (is_known and isinstance(name, str) and is_key_known and plain and (key is None or wanted is not None)):
+    (is_known, name), (is_key_known, key_name) = constant(part), (True, None) if key is None else constant(key)
+    plain = key_name is None or (isinstance(key_name, str) and bool(re.fullmatch(_PLAIN, key_name)))
+    if not (is_known and isinstance(name, str) and is_key_known and plain and (key is None or key_name is not None)):
         return by_value(STRING, parse_url)(url, part, *(() if key is None else (key,)))
-    return usually_on_arrow(STRING, partial(_parts, name, wanted), lambda text: parse_url(text, name, wanted))(url)
+    return usually_on_arrow(STRING, partial(_parts, name, key_name), lambda text: parse_url(text, name, key_name))(url)
 
 
 def _parts(part: str, key: str | None, urls: pa.Array) -> tuple[pa.Array, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
 
-from etl.migration.draft import Draft, NotCarriedError, clean_name
+from etl.migration.draft import Draft, NoCounterpartError, clean_name
 from etl.migration.ingest.painless import tree
 from etl.migration.ingest.painless.methods import METHODS, STATICS
 from etl.migration.values import (
@@ -112,11 +112,11 @@ class Expressions:
                 return constant(self._param(name))
             case tree.Member(target, "length" | "size"):
                 return self._size(self.value(target))
-        raise NotCarriedError(f"this in Painless: {type(node).__name__}")
+        raise NoCounterpartError(f"this in Painless: {type(node).__name__}")
 
     def _variable(self, name: str) -> Value:
         if name not in self.variables:
-            raise NotCarriedError(f"Painless with the unknown variable {name}")
+            raise NoCounterpartError(f"Painless with the unknown variable {name}")
         return self.variables[name]
 
     def _param(self, name: str) -> Any:
@@ -174,19 +174,19 @@ class Expressions:
 
     def _instance(self, node: tree.Binary) -> Value:
         value, type_ = self.value(node.left), node.right.value if isinstance(node.right, tree.Literal) else ""
-        wanted = {"String": not value.is_array and value.type == TEXT, "List": value.is_array, "ArrayList": value.is_array}
-        wanted |= dict.fromkeys(("Integer", "Long", "int", "long"), value.type in ("int", WHOLE))
-        wanted |= dict.fromkeys(("Double", "Float", "double", "float"), value.type in ("float", NUMBER)) | {
+        is_instance = {"String": not value.is_array and value.type == TEXT, "List": value.is_array, "ArrayList": value.is_array}
+        is_instance |= dict.fromkeys(("Integer", "Long", "int", "long"), value.type in ("int", WHOLE))
+        is_instance |= dict.fromkeys(("Double", "Float", "double", "float"), value.type in ("float", NUMBER)) | {
             "Number": value.is_number
         }
-        wanted |= {"Boolean": value.type == TRUTH, "Map": False}
-        if type_ not in wanted:
-            raise NotCarriedError(f"instanceof {type_} in Painless")
-        return negation(is_null(value)) if wanted[str(type_)] else FALSE
+        is_instance |= {"Boolean": value.type == TRUTH, "Map": False}
+        if type_ not in is_instance:
+            raise NoCounterpartError(f"instanceof {type_} in Painless")
+        return negation(is_null(value)) if is_instance[str(type_)] else FALSE
 
     def _matches(self, text: Value, pattern: tree.Node, whole: bool) -> Value:
         if not isinstance(pattern, tree.Pattern):
-            raise NotCarriedError("a regular expression in Painless that is not constant")
+            raise NoCounterpartError("a regular expression in Painless that is not constant")
         regex = f"^(?:{pattern.text})$" if whole else pattern.text
         return FALSE if text.is_null else call("regexp_like", [as_type(text, TEXT), text_value(regex)], TRUTH)
 
@@ -213,7 +213,7 @@ class Expressions:
         if isinstance(node.target, tree.Variable) and node.target.name not in (*self.variables, "params"):
             return self._static(f"{node.target.name}.{node.name}", [self.value(one) for one in node.arguments])
         if len(node.arguments) < _MIN_ARGUMENTS.get(node.name, 0):
-            raise NotCarriedError(f".{node.name}(…) in Painless with {len(node.arguments)} arguments")
+            raise NoCounterpartError(f".{node.name}(…) in Painless with {len(node.arguments)} arguments")
         constant_ = self._constant(node)
         if constant_ is not None:
             return constant(constant_)
@@ -232,7 +232,7 @@ class Expressions:
         ):
             text = self.value(node.target)
             if node.name == "replaceFirst":
-                raise NotCarriedError(".replaceFirst(…) in Painless")
+                raise NoCounterpartError(".replaceFirst(…) in Painless")
             if node.name == "matches":
                 return self._matches(text, node.arguments[0], whole=True)
             return call("regexp_replace", [text, text_value(node.arguments[0].text), self.value(node.arguments[1])], TEXT)
@@ -246,7 +246,7 @@ class Expressions:
             return self._among(target, arguments[0], node.target)
         made = METHODS.get((node.name, len(arguments)))
         if made is None:
-            raise NotCarriedError(f".{node.name}(…) in Painless")
+            raise NoCounterpartError(f".{node.name}(…) in Painless")
         return made(target, *arguments)
 
     def _look_up(self, table: Mapping[str, Any], arguments: Sequence[tree.Node]) -> Value:
@@ -280,13 +280,13 @@ class Expressions:
     def _static(self, name: str, arguments: list[Value]) -> Value:
         made = STATICS.get(name)
         if made is None:
-            raise NotCarriedError(f"{name}(…) in Painless")
+            raise NoCounterpartError(f"{name}(…) in Painless")
         if any(one.is_null for one in arguments):
             return NULL
         try:
             signature(made).bind(*arguments)
         except TypeError:
-            raise NotCarriedError(f"{name}(…) in Painless with {len(arguments)} arguments") from None
+            raise NoCounterpartError(f"{name}(…) in Painless with {len(arguments)} arguments") from None
         return made(*arguments)
 
     def _size(self, value: Value) -> Value:
@@ -294,7 +294,7 @@ class Expressions:
 
 
 def _refuse(what: str) -> Value:
-    raise NotCarriedError(f"{what} in Painless")
+    raise NoCounterpartError(f"{what} in Painless")
 
 
 def _shown(value: Value) -> Value:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from etl.expressions.quoting import quoted_text
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.values import (
     NUMBER,
     TEXT,
@@ -52,14 +52,14 @@ def _substring(text: Value, first: Value, last: Value | None = None) -> Value:
 
 def _pieces(text: Value, token: Value, *limit: Value) -> Value:
     if token.reads:
-        raise NotCarriedError("splitOnToken(…) in Painless with a token that is not constant")
+        raise NoCounterpartError("splitOnToken(…) in Painless with a token that is not constant")
     literal = re.escape(token.sql[1:-1].replace("\\'", "'").replace("\\\\", "\\"))
     return call("split", [as_type(text, TEXT), Value(quoted_text(literal), TEXT), *limit], TEXTS)
 
 
 def _get(target: Value, index: Value) -> Value:
     if not target.is_array:
-        raise NotCarriedError("[…] in Painless on something that is not a list")
+        raise NoCounterpartError("[…] in Painless on something that is not a list")
     return call("get", [target, index], target.type[6:-1])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 from etl.migration.ingest.painless.tokens import TokenReader
 from etl.migration.ingest.painless.tree import (
     Assignment,
@@ -84,7 +84,7 @@ _NO_TYPES = frozenset(["return", "else", "new", "in", "instanceof", "throw", "tr
 
 
 def parse_condition(text: str) -> Node:
-    """The tree of a condition. Raises NotCarriedError. ``return x;`` is x."""
+    """The tree of a condition. Raises NoCounterpartError. ``return x;`` is x."""
     parser = _Parser(text)
     statements = parser.statements() if re.match(r"\s*(return\b|def\b|if\b)", text) else ()
     if not statements:
@@ -98,7 +98,7 @@ def parse_condition(text: str) -> Node:
 
 
 def parse_script(text: str) -> tuple[Statement, ...]:
-    """The statements of a script. Raises NotCarriedError."""
+    """The statements of a script. Raises NoCounterpartError."""
     return _Parser(text).statements()
 
 
@@ -109,7 +109,7 @@ def _as_expression(statements: tuple[Statement, ...]) -> Node:
         return first.value
     if isinstance(first, If):
         return Ternary(first.condition, _as_expression((*first.then, *rest)), _as_expression((*first.other, *rest)))
-    raise NotCarriedError("its condition is a script with variables; write it as a filter or an expression")
+    raise NoCounterpartError("its condition is a script with variables; write it as a filter or an expression")
 
 
 class _Parser(TokenReader):
@@ -201,7 +201,7 @@ class _Parser(TokenReader):
     def need_name(self) -> str:
         kind, text = self.peek()
         if kind != "name":
-            raise NotCarriedError(f"Painless that cannot be read: a name is missing before {text or 'the end'!r}")
+            raise NoCounterpartError(f"Painless that cannot be read: a name is missing before {text or 'the end'!r}")
         self.at += 1
         return text
 
@@ -291,7 +291,7 @@ class _Parser(TokenReader):
     def type_name(self) -> str:
         kind, text = self.peek()
         if kind != "name":
-            raise NotCarriedError("Painless that cannot be read: a type is missing after instanceof")
+            raise NoCounterpartError("Painless that cannot be read: a type is missing after instanceof")
         self.at += 1
         return text
 
@@ -312,7 +312,7 @@ class _Parser(TokenReader):
             plain = text.rstrip("LlFfDd")
             whole = plain.isdigit() and text[-1] not in "FfDd"
             if len(plain) > MAX_DIGITS or math.isinf(float(plain)) or (whole and int(plain) > MAX_LONG):
-                raise NotCarriedError(f"Painless that cannot be read: {text[:40]} is more than a number can be")
+                raise NoCounterpartError(f"Painless that cannot be read: {text[:40]} is more than a number can be")
             return Literal(int(plain) if whole else float(plain))
         if kind == "text":
             return Literal(re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t", "r": "\r"}.get(found[1], found[1]), text[1:-1]))
@@ -331,7 +331,7 @@ class _Parser(TokenReader):
             if text in constants:
                 return Literal(constants[text])
             return FieldPath(()) if text == "ctx" else Variable(text)
-        raise NotCarriedError(f"Painless that cannot be read, at {text or 'its end'!r}")
+        raise NoCounterpartError(f"Painless that cannot be read, at {text or 'its end'!r}")
 
     def created(self) -> Node:
         type_ = self.type_name()
@@ -389,7 +389,7 @@ class _Parser(TokenReader):
             if self.take(".", "?."):
                 kind, name = self.peek()
                 if kind not in ("name", "number"):
-                    raise NotCarriedError(f"Painless that cannot be read: a name is missing before {name!r}")
+                    raise NoCounterpartError(f"Painless that cannot be read: a name is missing before {name!r}")
                 self.at += 1
                 node = MethodCall(node, name, self.arguments()) if self.take("(") else _member(node, name)
             elif isinstance(node, Variable) and self.peek()[1] == "(":

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from etl.migration.draft import Draft, NotCarriedError, clean_name
+from etl.migration.draft import Draft, NoCounterpartError, clean_name
 from etl.migration.ingest.painless import tree
 from etl.migration.ingest.painless.runtime import CREATED, KINDS, METHOD_NAMES, STATICS
 from etl.migration.values import NUMBER, TEXT, TEXTS, TRUTH, WHOLE
@@ -56,7 +56,7 @@ class PythonCode:
         for name_ in self.read:
             self.given.setdefault(name_, self.draft.types[name_])
         if not self.given:
-            raise NotCarriedError("a script in Painless that sets no field")
+            raise NoCounterpartError("a script in Painless that sets no field")
         types = {name_: type_ for name_, type_ in sorted(self.given.items()) if name_ != condition}
         self.given = {**types, **({failed: TRUTH} if failed else {})}
         used = ", ".join(sorted({*self.used, "flat", "nested"}))
@@ -123,7 +123,7 @@ class PythonCode:
                 return [f"return {self.value(value)}" if value is not None else "return"]
             case tree.Call(call):
                 return [self._call_alone(call)]
-        raise NotCarriedError("a function inside another in Painless")
+        raise NoCounterpartError("a function inside another in Painless")
 
     def _round(self, body: Sequence[tree.Statement], ends: Sequence[str]) -> list[str]:
         self._after.append(ends)
@@ -160,7 +160,7 @@ class PythonCode:
         if isinstance(target, tree.MethodCall) and target.name == "get" and len(target.arguments) == 1:
             key = self.value(target.arguments[0])
             return [f"{self._use('put')}({self.value(target.target)}, ({key},), {self.value(node)})"]
-        raise NotCarriedError("an assignment in Painless to something that is neither a field nor a variable")
+        raise NoCounterpartError("an assignment in Painless to something that is neither a field nor a variable")
 
     def _parts(self, node: tree.Node) -> list[str]:
         """``ctx`` and the members of a field; nothing for anything else."""
@@ -207,7 +207,7 @@ class PythonCode:
             case tree.Variable(name) if name in self.types:
                 return _local(name)
             case tree.Variable(name):  # as a name of Python it could be a function that executes a text
-                raise NotCarriedError(f"{name} in Painless, which no statement declares")
+                raise NoCounterpartError(f"{name} in Painless, which no statement declares")
             case tree.Member(target, name):
                 return f"{self._use('get')}({self.value(target)}, {name!r})"
             case tree.ListLiteral(items):
@@ -233,7 +233,7 @@ class PythonCode:
                 return made
             case tree.Pattern(text):
                 return repr(text)
-        raise NotCarriedError(f"{f'new {node.type}(…)' if isinstance(node, tree.New) else type(node).__name__} in Painless")
+        raise NoCounterpartError(f"{f'new {node.type}(…)' if isinstance(node, tree.New) else type(node).__name__} in Painless")
 
     def _field(self, parts: Sequence[str]) -> str:
         name = clean_name(".".join(parts))
@@ -251,7 +251,7 @@ class PythonCode:
         if node.operator == "instanceof":
             assert isinstance(node.right, tree.Literal)
             if node.right.value not in KINDS:
-                raise NotCarriedError(f"instanceof {node.right.value} in Painless")
+                raise NoCounterpartError(f"instanceof {node.right.value} in Painless")
             return f"{self._use('is_kind')}({self.value(node.left)}, {str(node.right.value)!r})"
         left, right = self.value(node.left), self.value(node.right)
         if node.operator in ("=~", "==~"):
@@ -270,10 +270,10 @@ class PythonCode:
                 return f"{_local(node.name)}({', '.join(arguments)})"
             name = f"{node.target.name}.{node.name}"
             if name not in STATICS:
-                raise NotCarriedError(f"{name.removeprefix('.')}(…) in Painless")
+                raise NoCounterpartError(f"{name.removeprefix('.')}(…) in Painless")
             return f"{self._use('STATICS')}[{name!r}]({', '.join(arguments)})"
         if node.name not in METHOD_NAMES:
-            raise NotCarriedError(f".{node.name}(…) in Painless")
+            raise NoCounterpartError(f".{node.name}(…) in Painless")
         if node.name == "get" and len(arguments) == 1:
             return f"{self._use('get')}({self.value(node.target)}, {arguments[0]})"
         return f"{self._use('call')}({', '.join([self.value(node.target), repr(node.name), *arguments])})"
@@ -361,11 +361,11 @@ def _local(name: str) -> str:
 
 
 def _check(text: str) -> None:
-    """Raise NotCarriedError for code that Python refuses, such as 21 loops inside each other. Nothing of it is executed."""
+    """Raise NoCounterpartError for code that Python refuses, such as 21 loops inside each other. Nothing of it is executed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
             compile(text, "script", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise NotCarriedError(f"a script in Painless whose Python is refused: {reason}") from None
+        raise NoCounterpartError(f"a script in Painless whose Python is refused: {reason}") from None

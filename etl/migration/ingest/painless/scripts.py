@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from etl.migration.draft import NotCarriedError, clean_name
+from etl.migration.draft import NoCounterpartError, clean_name
 from etl.migration.ingest.painless import tree
 from etl.migration.ingest.painless.expressions import MAX_ROUNDS, Expressions
 from etl.migration.ingest.painless.methods import appended
@@ -51,7 +51,7 @@ class Script(Expressions):
         elif isinstance(statement, tree.Call):
             self._call(statement.call, where)
         else:
-            raise NotCarriedError(f"{_STATEMENTS[type(statement)]} in Painless")
+            raise NoCounterpartError(f"{_STATEMENTS[type(statement)]} in Painless")
 
     def _repeat(self, loop: tree.ForEach, where: Value | None) -> None:
         """Execute the body for each item of a constant list."""
@@ -64,7 +64,7 @@ class Script(Expressions):
             return
         items = self._constant(loop.items)
         if not isinstance(items, list) or len(items) > MAX_ROUNDS:
-            raise NotCarriedError("a loop in Painless over what only an event knows")
+            raise NoCounterpartError("a loop in Painless over what only an event knows")
         for item in items:
             self.constants[loop.variable] = item
             self.variables[loop.variable] = constant(item)
@@ -76,7 +76,7 @@ class Script(Expressions):
         prefix = f"{target.name}." if target.parts else ""
         names = dict.fromkeys(name.removeprefix(prefix).split(".")[0] for name in self.draft.types if name.startswith(prefix))
         if not names:
-            raise NotCarriedError(
+            raise NoCounterpartError(
                 "a loop in Painless over an object whose members are not known; a log given by --sample shows them"
             )
         for name in names:
@@ -110,7 +110,7 @@ class Script(Expressions):
             case tree.MethodCall(inner, "get", (key,)) if isinstance(name := self._constant(key), str):
                 root, path = ("", ()) if inner == tree.FieldPath(()) else self._path(inner)
                 return root, (*path, name)
-        raise NotCarriedError("an assignment in Painless to something that is neither a field nor a variable")
+        raise NoCounterpartError("an assignment in Painless to something that is neither a field nor a variable")
 
     def _new_object(self, root: str, path: tuple[str, ...], node: tree.EmptyMap | tree.MapLiteral, where: Value | None) -> None:
         """An object exists as soon as one of its members does."""
@@ -119,7 +119,7 @@ class Script(Expressions):
         for key, value in node.entries if isinstance(node, tree.MapLiteral) else ():
             name = self._constant(key)
             if not isinstance(name, str):
-                raise NotCarriedError("a map in Painless with a key that is not constant")
+                raise NoCounterpartError("a map in Painless with a key that is not constant")
             if isinstance(value, tree.EmptyMap | tree.MapLiteral):
                 self._new_object(root, (*path, name), value, where)
             else:
@@ -153,7 +153,7 @@ class Script(Expressions):
         if isinstance(node, tree.MethodCall) and node.name == "remove" and isinstance(node.target, tree.FieldPath):
             key = self._constant(node.arguments[0]) if len(node.arguments) == 1 else None
             if not isinstance(key, str):
-                raise NotCarriedError("remove(…) in Painless with a name that is not constant")
+                raise NoCounterpartError("remove(…) in Painless with a name that is not constant")
             name = ".".join((*node.target.parts, key))
             for one in (*self.draft.under(name), name):
                 if one in self.draft.types or one in self.fields:
@@ -165,7 +165,7 @@ class Script(Expressions):
             key, value = node.arguments
             name = self._constant(key)
             if not isinstance(name, str) or not isinstance(node.target, tree.FieldPath):
-                raise NotCarriedError("put(…) in Painless with a name that is not constant")
+                raise NoCounterpartError("put(…) in Painless with a name that is not constant")
             self._put("", (*node.target.parts, name), self.value(value), where)
         else:
-            raise NotCarriedError("a call in Painless whose result is not used")
+            raise NoCounterpartError("a call in Painless whose result is not used")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import NoCounterpartError
 
 MAX_CHARACTERS = 1 << 16
 
@@ -20,11 +20,11 @@ _PATTERN = re.compile(r"/((?:[^/\\\n]|\\.)+)/[imsux]*")
 
 
 class TokenReader:
-    """The tokens of a text, as kind and text; raises NotCarriedError where there are none."""
+    """The tokens of a text, as kind and text; raises NoCounterpartError where there are none."""
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_CHARACTERS:
-            raise NotCarriedError(f"a script of {len(text):,} characters is too long: {MAX_CHARACTERS:,} at most")
+            raise NoCounterpartError(f"a script of {len(text):,} characters is too long: {MAX_CHARACTERS:,} at most")
         self.text = text
         self.tokens = self._tokens()
         self.at = 0
@@ -40,7 +40,7 @@ class TokenReader:
             ):
                 found.append(("pattern", match[1]))
             elif (match := _TOKEN.match(self.text, at)) is None:
-                raise NotCarriedError(f"Painless that cannot be read, at {self.text[at : at + 20]!r}")
+                raise NoCounterpartError(f"Painless that cannot be read, at {self.text[at : at + 20]!r}")
             elif match.lastgroup:
                 found.append((match.lastgroup, match[0]))
             at = match.end()
@@ -58,8 +58,8 @@ class TokenReader:
 
     def need(self, sign: str) -> None:
         if not self.take(sign):
-            raise NotCarriedError(f"Painless that cannot be read: {sign!r} is missing before {self.peek()[1] or 'the end'!r}")
+            raise NoCounterpartError(f"Painless that cannot be read: {sign!r} is missing before {self.peek()[1] or 'the end'!r}")
 
     def end(self) -> None:
         if self.peek()[0] != "end":
-            raise NotCarriedError(f"Painless that cannot be read, at {self.peek()[1]!r}")
+            raise NoCounterpartError(f"Painless that cannot be read, at {self.peek()[1]!r}")

@@ -85,8 +85,8 @@ def _check_type(value: Any, type_: pa.DataType) -> Any:
         return None
     if type_ == STRING:
         return value if isinstance(value, str) else write_json(value)
-    wanted = {INT32: int, BOOLEAN: bool}.get(type_, Decimal)
-    if isinstance(value, bool) is (type_ == BOOLEAN) and isinstance(value, (int, Decimal) if wanted is Decimal else wanted):
+    accepted = {INT32: int, BOOLEAN: bool}.get(type_, Decimal)
+    if isinstance(value, bool) is (type_ == BOOLEAN) and isinstance(value, (int, Decimal) if accepted is Decimal else accepted):
         return float(str(value)) if type_ == DOUBLE else value
     raise RowError(f"{value!r} is not of type {type_}")
 

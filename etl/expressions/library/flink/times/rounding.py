@@ -22,14 +22,14 @@ _SECONDS = {"hour": 3600, "minute": 60, "second": 1}
 
 def round_time(name: str, value: BoundNode, unit: BoundNode) -> BoundNode:
     """The start of a unit, before (floor) or after (ceil) a time. Raises MisuseError for an unknown unit."""
-    wanted = (text_literal(unit) or "").lower()
-    if wanted not in _UNITS and wanted not in _YEARS:
-        raise MisuseError(f"{wanted!r} is not a unit of time; units are {', '.join([*_UNITS, *_YEARS])}")
+    unit_name = (text_literal(unit) or "").lower()
+    if unit_name not in _UNITS and unit_name not in _YEARS:
+        raise MisuseError(f"{unit_name!r} is not a unit of time; units are {', '.join([*_UNITS, *_YEARS])}")
     if value.type == NULL:
         return value
     if value.type == TIME:
-        return b.apply(TIME, partial(_round_clock, name, _SECONDS.get(wanted, 86_400)), value)
-    return b.apply(value.type, partial(_round, name, wanted), value)
+        return b.apply(TIME, partial(_round_clock, name, _SECONDS.get(unit_name, 86_400)), value)
+    return b.apply(value.type, partial(_round, name, unit_name), value)
 
 
 def _round(name: str, unit: str, values: Any) -> Any:

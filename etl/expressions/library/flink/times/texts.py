@@ -108,8 +108,8 @@ def _parse(text: BoundNode, pattern: BoundNode | None, *, lenient: bool) -> Boun
     is_known, given = (True, DEFAULT_PATTERN) if pattern is None else constant(pattern)
     if not is_known and pattern is not None:
 
-        def one(value: str, wanted: str) -> int | None:
-            known = layout(wanted, lenient=lenient) if len(wanted) <= MAX_PATTERN else None
+        def one(value: str, time_format: str) -> int | None:
+            known = layout(time_format, lenient=lenient) if len(time_format) <= MAX_PATTERN else None
             return None if known is None else parse_times(pa.array([value]), known, lenient=lenient)[0].as_py()
 
         return b.apply(TIMESTAMP, lambda x: pc.cast(x, TIMESTAMP), by_value(INT64, one, fails=False)(text, pattern))
