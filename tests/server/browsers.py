@@ -31,6 +31,7 @@ def served(app: Any) -> Iterator[str]:
 
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
+    listening.listen()  # a browser that is faster than the server waits
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

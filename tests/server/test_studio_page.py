@@ -110,7 +110,7 @@ def test_typing_shows_problems_under_the_text_and_then_the_events(page: Page) ->
 
     write(page, JSON_PIPELINE.replace("n > 5", "m > 5"))
     page.until(lambda: "unknown-field" in page.find(".problems").text)
-    assert page.all(".cm-lintRange-error")
+    page.until(lambda: page.all(".cm-lintRange-error"))
     assert page.violations() == []
 
     write(page, "source: {type: fi")
