@@ -59,7 +59,7 @@ class Grouping:
             options["group_by"] = names
         options["aggregates"] = aggregates or {"event_count": "count(*)"}
         if window:
-            options |= {"emit": "on_change"} if self._settings.emits_changes else self._emit_options()
+            options |= {"emit": "on_change"} if self._settings.emits_changes else self._emit_options("time" in window.options)
         bounds = (
             () if window is None else (*self._window_columns(columns), *self._renamed_bounds(group.expressions if group else []))
         )
@@ -250,12 +250,13 @@ class Grouping:
             for node in self._node.walk()
         )
 
-    def _emit_options(self) -> dict[str, Any]:
+    def _emit_options(self, has_time: bool) -> dict[str, Any]:
+        """The option ``emit``; windows by the time of reading have no late events."""
         entries: list[Any] = []
         for delay in self._settings.emit:
             if delay.is_before:
                 entries.append({"every": duration(delay.seconds)} if delay.seconds else "on_change")
-            else:
+            elif has_time:
                 late: dict[str, Any] = {"for": duration(self._settings.late or 3600)}
                 entries.append({"late": late | ({"every": duration(delay.seconds)} if delay.seconds else {})})
         return {"emit": ["on_close", *entries]} if entries else {}

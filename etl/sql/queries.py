@@ -19,6 +19,7 @@ from etl.sql.forms.query_conditions import QueryConditions
 from etl.sql.forms.rank_limits import qualify_limit, rank_limit, without_qualify
 from etl.sql.forms.subqueries import compared_rows
 from etl.sql.forms.values import single_row, values_relation
+from etl.sql.grouping import is_grouped
 from etl.sql.hints import table_options, with_hints
 from etl.sql.join_clauses import JoinClauses
 from etl.sql.laterals import lateral_rows
@@ -60,7 +61,8 @@ class Queries:
         if key in self._compiling:
             chain = " → ".join([*self._compiling[self._compiling.index(key) :], key])
             raise ScriptError("cycle", f"the view {view.name!r} reads itself: {chain}", view.at)
-        if not self.settings.emit and key in self._view_relations:
+        has_emit = bool(self.settings.emit or self.settings.emits_changes)
+        if not has_emit and key in self._view_relations:
             return self._view_relations[key]
         self._compiling.append(key)
         try:
@@ -70,7 +72,7 @@ class Queries:
             relation = self.query(view.query, targets)
         finally:
             self._compiling.pop()
-        if self.settings.emit:
+        if has_emit:
             return relation  # its windows have another time of results than those of other queries
         self._view_relations[key] = self._compiled.as_stream(relation, plain_name(view.name), view.at)
         return self._view_relations[key]
@@ -158,7 +160,12 @@ class Queries:
             node = node.copy()
             node.set("where", where if where else None)
         settings = with_hints(node, self.settings, self._compiled)
-        node, relation = self.from_rows(node, own_rank, settings)
+        without = {"emit": (), "emits_changes": False} if rank or _combines_rows(node) else {}
+        before, self.settings = self.settings, replace(self.settings, **without)
+        try:
+            node, relation = self.from_rows(node, own_rank, settings)
+        finally:
+            self.settings = before
         node, relation = self._conditions.met(node, relation)
         return SelectCompiler(node, relation, settings, rank).compile(targets)
 
@@ -266,6 +273,19 @@ class Queries:
         name = f"input_{len(self._compiled.value['streams'])}"
         sides = [self._compiled.as_stream(one, name, start(node)) for one, node in zip(found, nodes, strict=True)]
         return Relation(tuple(one for side in sides for one in side.inputs), (), Scope((), is_open=True), is_exact=False)
+
+
+def _combines_rows(node: Any) -> bool:
+    """Whether a SELECT has groups, rankings, joins or the like: EMIT is not of the windows that it reads, whose early and late
+    results they would take for further ones."""
+    from sqlglot import exp
+
+    if is_grouped(node) or any(node.args.get(key) for key in ("distinct", "order", "limit", "offset")):
+        return True
+    if any(item.find(exp.Window) for item in node.expressions):
+        return True
+    joined = [join.this for join in node.args.get("joins") or []]
+    return any(isinstance(one, exp.Table | exp.Subquery) and not one.args.get("version") for one in joined)
 
 
 def _aliased(relation: Relation, node: Any) -> Relation:

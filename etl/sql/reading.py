@@ -44,6 +44,7 @@ def read_script(text: str) -> Script:
             statements = parser.parse_statement(part, text)
             _check_complete(statements, part, text)
             script.warnings += parser.warnings
+            script.errors += parser.errors_found
             if not any(first <= part[0].start < last for first, last in explained):  # what is explained does not run
                 script.statements += statements
         except ScriptError as error:
@@ -52,7 +53,7 @@ def read_script(text: str) -> Script:
             script.errors.append(_syntax_error(error, text, part))
         except RecursionError:
             script.errors.append(ScriptError("sql-syntax", "the statement is nested too deeply", part[0].start))
-        if len(script.errors) > count:
+        if len(script.errors) > count and not parser.errors_found:
             script.unread |= _declared_names(part)
     return script
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn
-from etl.sql.statements import Delay, ScriptError
+from etl.sql.statements import Delay, Option, ScriptError
 
 FOR_EVER = "36500d"
 """A span in which all events are, for results over all of them."""
@@ -98,6 +98,8 @@ class Settings:
     """Seconds that windows wait for late events after they have closed."""
     emits_changes: bool = False
     """Whether windows give a result with each change."""
+    fires: Mapping[str, Option] = field(default_factory=dict)
+    """Flink's settings that say what EMIT says, such as `table.exec.emit.early-fire.delay`."""
     is_batch: bool = False
     """Whether results are those of whole tables, given at the end of the sources: `execution.runtime-mode` is batch."""
 

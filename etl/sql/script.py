@@ -22,7 +22,7 @@ from etl.sql.hints import with_options
 from etl.sql.queries import Queries
 from etl.sql.reading import read_script
 from etl.sql.relation import StepText, Target
-from etl.sql.settings import add_idle, apply_setting, reset_setting
+from etl.sql.settings import add_idle, apply_setting, fire_delays, reset_setting
 from etl.sql.shared_steps import share_equal_steps
 from etl.sql.statements import (
     CreateFunction,
@@ -37,6 +37,7 @@ from etl.sql.statements import (
     Statement,
 )
 from etl.sql.table_options.options import read_options
+from etl.sql.table_options.partitions import partition_steps, partition_warning
 from etl.sql.tables import declared_columns, sink_options
 
 _RESULT = "result"
@@ -225,15 +226,6 @@ class _Compiler:
             options=(*(option for option in other.options if option.name not in own), *statement.options),
         )
 
-    def _warn_of_partitions(self, table: CreateTable) -> None:
-        """PARTITIONED BY has no effect unless the path of the table, which says where rows go, names the same columns."""
-        texts = [option.value for option in table.options]
-        if all(any(f"{{{name}}}" in text for text in texts) for name in table.partitioned_by):
-            return
-        folders = "/".join(f"{name}={{{name}}}" for name in table.partitioned_by)
-        message = f"PARTITIONED BY of {table.name!r} has no effect: the path of the table says into which folders rows go"
-        self.compiled.warnings.append(ScriptError("no-effect", message, table.at, f"for folders write 'path' = 'out/{folders}/'"))
-
     def _set(self, statement: SetOption) -> None:
         self._queries.settings = apply_setting(statement.option, self._queries.settings, self.compiled)
 
@@ -241,19 +233,22 @@ class _Compiler:
         table = self._queries.tables.table(insert.table, insert.at) if insert.table else None
         table = with_options(table, insert.options) if table else None
         options = read_options(table, "sink", self._catalogue) if table else None
-        if table:
-            self._warn_of_partitions(table)
+        if table and (warning := partition_warning(table)):
+            self.compiled.warnings.append(warning)
+        constants = partition_steps(table, insert) if table else []
         targets = self._targets(table, insert) if table and table.columns else None
         if options and table and options.kind == "rsql" and not insert.columns and _has_names_of(insert.query, table):
             targets = None  # rsqldb writes the columns of the query under their names
         settings = self._queries.settings
-        self._queries.settings = replace(settings, emit=insert.emit, emits_changes=insert.emits_changes)
+        emit = insert.emit or (() if insert.emits_changes else fire_delays(settings))
+        self._queries.settings = replace(settings, emit=emit, emits_changes=insert.emits_changes)
         try:
             relation = self._queries.query(insert.query, targets)
         finally:
             self._queries.settings = settings
         if settings.is_batch and relation.changes_at is not None:
             relation = relation.then(StepText({"type": "over_all"}, insert.at), changes_at=None)
+        relation = relation.then(*constants)
         texts = {one.field: f"flink_interval_text({quoted(one.field)})" for one in relation.columns if one.type in INTERVAL_TYPES}
         if texts:
             relation = relation.then(StepText({"type": "set", "fields": texts}, insert.at))
@@ -276,7 +271,8 @@ class _Compiler:
     def _targets(table: CreateTable, insert: Insert) -> list[Target]:
         columns = {column.name.lower(): column for column in declared_columns(table)}
         if not insert.columns:
-            return [Target(column.name, column.type) for column in columns.values()]
+            constants = {one.name.lower() for one in insert.partition}
+            return [Target(one.name, one.type) for name, one in columns.items() if name not in constants]
         unknown = next((name for name in insert.columns if name.lower() not in columns), None)
         if unknown is not None:
             near = get_close_matches(unknown, [column.name for column in columns.values()], 1)

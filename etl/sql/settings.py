@@ -14,14 +14,18 @@ from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import duration
 from etl.sql.functions.own_functions import JAVA_FUNCTIONS
 from etl.sql.relation import FOR_EVER, Settings
-from etl.sql.statements import Option, Reset, ScriptError
+from etl.sql.statements import Delay, Option, Reset, ScriptError
 
 _SECONDS = {"d": 86400, "day": 86400, "h": 3600, "hour": 3600, "min": 60, "minute": 60, "m": 60, "s": 1, "sec": 1, "second": 1}
+
+_FIRES = tuple(f"table.exec.emit.{kind}-fire.{key}" for kind in ("early", "late") for key in ("enabled", "delay"))
+"""Settings that say what EMIT says of all queries after them."""
 
 _QUERY: Mapping[str, Callable[[Settings, Option], Settings]] = {
     "table.exec.state.ttl": lambda settings, option: replace(settings, ttl=flink_duration(option) or FOR_EVER),
     "table.exec.emit.allow-lateness": lambda settings, option: replace(settings, late=flink_seconds(option)),
     "execution.runtime-mode": lambda settings, option: replace(settings, is_batch=_is_batch(option)),
+    **dict.fromkeys(_FIRES, lambda settings, option: _with_fire(settings, option)),
 }
 """Settings of the queries after them."""
 
@@ -61,17 +65,19 @@ _WITHOUT_EFFECT = (
 
 
 _OF_QUERIES = {"table.exec.state.ttl": "ttl", "table.exec.emit.allow-lateness": "late", "execution.runtime-mode": "is_batch"}
-"""Settings of queries → attributes of `Settings`."""
+"""Settings of queries → attributes of `Settings`, but for `_FIRES`."""
 
 
 def reset_setting(statement: Reset, settings: Settings, compiled: CompiledScript) -> Settings:
     """The settings of queries after RESET; a warning for one that is of the whole run."""
-    names = [statement.name] if statement.name else list(_OF_QUERIES)
-    if statement.name and statement.name not in _OF_QUERIES:
+    names = [statement.name] if statement.name else list(_QUERY)
+    if statement.name and statement.name not in _QUERY:
         message, hint = f"RESET of {statement.name!r} has no effect", "it is a setting of the whole script: leave out the SET"
         compiled.warnings.append(ScriptError("no-effect", message, statement.at, hint))
         return settings
-    return replace(settings, **{_OF_QUERIES[name]: getattr(Settings(), _OF_QUERIES[name]) for name in names})
+    before = {_OF_QUERIES[name]: getattr(Settings(), _OF_QUERIES[name]) for name in names if name in _OF_QUERIES}
+    fires = {name: option for name, option in settings.fires.items() if name not in names}
+    return replace(settings, **before, fires=fires)
 
 
 def apply_setting(option: Option, settings: Settings, compiled: CompiledScript) -> Settings:
@@ -100,6 +106,32 @@ def apply_setting(option: Option, settings: Settings, compiled: CompiledScript) 
         hint = f"is {near[0]!r} meant?" if near else f"these have one: {', '.join(known)}, run.*"
         compiled.warnings.append(ScriptError("unknown-option", f"the setting {name!r} has no effect", option.at, hint))
     return settings
+
+
+def fire_delays(settings: Settings) -> tuple[Delay, ...]:
+    """What `table.exec.emit.early-fire.*` and `late-fire.*` say, as EMIT says it. Raises ScriptError."""
+    found = []
+    for kind in ("early", "late"):
+        switch, delay = (settings.fires.get(f"table.exec.emit.{kind}-fire.{key}") for key in ("enabled", "delay"))
+        if switch is None or switch.value.lower() != "true":
+            continue
+        if delay is None:
+            hint = f"SET 'table.exec.emit.{kind}-fire.delay' = '10 s', or '0 s' for a result with each change"
+            raise ScriptError("missing-option", f"{switch.name!r} needs a delay", switch.at, hint)
+        if kind == "late" and not settings.late:
+            hint = "SET 'table.exec.emit.allow-lateness' = '1 h'"
+            raise ScriptError("missing-option", f"{switch.name!r} needs the time for which events may be late", switch.at, hint)
+        found.append(Delay(flink_seconds(delay), kind == "early", delay.at))
+    return tuple(found)
+
+
+def _with_fire(settings: Settings, option: Option) -> Settings:
+    """The settings with one of `_FIRES`. Raises ScriptError."""
+    if option.name.endswith(".delay"):
+        flink_seconds(option)
+    elif option.value.lower() not in ("true", "false"):
+        raise ScriptError("invalid-value", f"{option.value!r} is neither true nor false", option.value_at)
+    return replace(settings, fires={**settings.fires, option.name: option})
 
 
 def add_idle(compiled: CompiledScript) -> None:

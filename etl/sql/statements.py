@@ -103,6 +103,15 @@ class Delay:
 
 
 @dataclass(frozen=True)
+class Partition:
+    """A column that has one value in all rows: ``PARTITION (name = value)``."""
+
+    name: str
+    value: Node
+    at: int
+
+
+@dataclass(frozen=True)
 class Insert:
     """``INSERT INTO table [(columns)] query``; a query alone has no table."""
 
@@ -114,6 +123,7 @@ class Insert:
     emits_changes: bool = False
     options: tuple[Option, ...] = ()
     """Those of a hint behind the table."""
+    partition: tuple[Partition, ...] = ()
 
 
 @dataclass(frozen=True)

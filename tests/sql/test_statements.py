@@ -182,3 +182,139 @@ def test_kafka_is_read_from_offsets_and_wrong_starts_are_told_in_the_words_of_fl
     assert source["start"] == "offsets"
     assert list(source["start_offsets"].values()) == [{"0": 42, "1": 300}]
     assert (str(wrong), wrong.hint) == ("'earliest' is not a scan.startup.mode", "is 'earliest-offset' meant?")
+
+
+PARTED = "CREATE TABLE parted (host STRING, n BIGINT, day DATE, hour INT) PARTITIONED BY (day, hour) "
+PARTED += "WITH ('connector' = 'filesystem', 'path' = 'out/{day}/{hour}/', 'format' = 'json'); "
+
+
+@pytest.mark.parametrize(
+    ("statement", "same"),
+    [
+        (
+            "WITH x AS (SELECT host FROM logs) INSERT INTO o SELECT host FROM x",
+            "INSERT INTO o WITH x AS (SELECT host FROM logs) SELECT host FROM x",
+        ),
+        (
+            "WITH x AS (SELECT * FROM logs) INSERT INTO o WITH y AS (SELECT host FROM x) SELECT host FROM y",
+            "INSERT INTO o WITH x AS (SELECT * FROM logs), y AS (SELECT host FROM x) SELECT host FROM y",
+        ),
+        (
+            "INSERT INTO o (WITH x AS (SELECT host FROM logs) SELECT host FROM x)",
+            "INSERT INTO o WITH x AS (SELECT host FROM logs) SELECT host FROM x",
+        ),
+        ("INSERT INTO o (VALUES ('a'))", "INSERT INTO o VALUES ('a')"),
+        (
+            "CREATE VIEW v AS SELECT host FROM logs; INSERT INTO o TABLE v",
+            "CREATE VIEW v AS SELECT host FROM logs; INSERT INTO o SELECT * FROM v",
+        ),
+        (
+            "CREATE VIEW v AS SELECT host FROM logs; INSERT INTO o (TABLE v) UNION ALL TABLE v",
+            "CREATE VIEW v AS SELECT host FROM logs; INSERT INTO o SELECT * FROM v UNION ALL SELECT * FROM v",
+        ),
+    ],
+)
+def test_notations_of_insert_are_the_same(statement: str, same: str) -> None:
+    table = f"{LOGS} CREATE TABLE o (host STRING) WITH ('connector' = 'print'); "
+    assert compiled(table + statement) == compiled(table + same)
+
+
+@pytest.mark.parametrize(
+    "columns", ["PARTITION (day = '2026-01-01', hour = 7)", "(host, n) PARTITION (hour = 7, day = DATE '2026-01-01')"]
+)
+def test_columns_of_partition_have_one_value(columns: str) -> None:
+    streams = compiled(f"{LOGS} {PARTED} INSERT INTO parted {columns} SELECT host, bytes FROM logs")["streams"]
+    select, constants = streams["parted_rows"]["steps"]
+    assert list(select["fields"]) == ["host", "n"]
+    assert constants["type"] == "set"
+    assert constants["fields"]["hour"] == "7"
+    assert constants["fields"]["day"] in ("CAST('2026-01-01' AS DATE)", "DATE '2026-01-01'")
+
+
+@pytest.mark.parametrize(
+    ("partition", "at", "message"),
+    [
+        ("PARTITION (dya = '2026-01-01')", "dya", "PARTITION: 'parted' has no column 'dya'"),
+        ("PARTITION (n = 1)", "n = 1", "'parted' is not partitioned by 'n'"),
+        ("PARTITION (hour = 1, hour = 2)", "hour = 2", "'hour' is in PARTITION as well"),
+        ("PARTITION (hour = 1) (host, hour)", "hour = 1", "'hour' is in the columns that the query writes as well"),
+        ("PARTITION (hour)", "hour)", "PARTITION gives 'hour' no value"),
+        ("PARTITION (hour = n)", "hour = n", "the value of 'hour' is not a constant"),
+    ],
+)
+def test_a_partition_that_is_wrong_is_named(partition: str, at: str, message: str) -> None:
+    script = f"{LOGS} {PARTED} INSERT INTO parted {partition} SELECT host, bytes FROM logs"
+    [error] = compile_script(script, installed()).errors
+    assert (str(error), error.at) == (message, script.rindex(at))
+    assert error.hint
+
+
+def test_overwrite_is_refused_and_its_query_is_checked(tmp_path: Path) -> None:
+    (tmp_path / "job.sql").write_text(
+        f"{LOGS} {PARTED}\nINSERT OVERWRITE parted PARTITION (day = '1', hour = 1) SELECT hots, 1 FROM logs", "utf-8"
+    )
+    problems = [one for one in inspect(tmp_path / "job.sql", {}).problems if one.severity == "error"]
+    assert [one.message for one in problems] == ["a stream does not overwrite a table", "there is no column 'hots'"]
+
+
+EARLY = "SET 'table.exec.emit.early-fire.enabled' = 'true'; SET 'table.exec.emit.early-fire.delay' = '{}'; "
+LATE = "SET 'table.exec.emit.late-fire.enabled' = 'true'; SET 'table.exec.emit.late-fire.delay' = '{}'; "
+LATE += "SET 'table.exec.emit.allow-lateness' = '1 h'; "
+COUNTS = "SELECT host, count(*) AS n FROM logs GROUP BY TUMBLE(t, INTERVAL '1' MINUTE), host"
+
+
+@pytest.mark.parametrize(
+    ("settings", "emit"),
+    [
+        (EARLY.format("10 s"), ["on_close", {"every": "10s"}]),
+        (EARLY.format("0"), ["on_close", "on_change"]),
+        (EARLY.format("10 s") + LATE.format("30 s"), ["on_close", {"every": "10s"}, {"late": {"for": "1h", "every": "30s"}}]),
+        (LATE.format("0 s"), ["on_close", {"late": {"for": "1h"}}]),
+        (EARLY.format("10 s") + "RESET 'table.exec.emit.early-fire.enabled';", None),
+        (EARLY.format("10 s") + "SET 'table.exec.emit.early-fire.enabled' = 'false';", None),
+        (EARLY.format("10 s") + "RESET;", None),
+    ],
+)
+def test_early_and_late_fire_are_what_emit_says(settings: str, emit: object) -> None:
+    steps = compiled(f"{LOGS} {settings} {COUNTS}")["streams"]["result_rows"]["steps"]
+    assert steps[0].get("emit") == emit
+
+
+def test_windows_by_the_time_of_reading_have_no_late_events() -> None:
+    query = COUNTS.replace("(t,", "(PROCTIME(),")
+    assert "emit" not in compiled(f"{LOGS} {LATE.format('0 s')} {query}")["streams"]["result_rows"]["steps"][0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("SET 'table.exec.emit.early-fire.enabled' = 'true'", "'table.exec.emit.early-fire.enabled' needs a delay"),
+        (
+            LATE.format("1 s").rpartition("SET")[0],
+            "'table.exec.emit.late-fire.enabled' needs the time for which events may be late",
+        ),
+        ("SET 'table.exec.emit.early-fire.enabled' = 'yes'", "'yes' is neither true nor false"),
+        ("SET 'table.exec.emit.early-fire.delay' = 'soon'", "'soon' is not a duration"),
+    ],
+)
+def test_settings_of_fires_that_are_wrong_are_named(settings: str, message: str) -> None:
+    found = compile_script(f"{LOGS} {settings}; {COUNTS}", installed()).errors
+    assert message in [str(error) for error in found]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT host, sum(n) FROM ({}) GROUP BY host",
+        "SELECT TUMBLE_START(w, INTERVAL '1' HOUR), sum(n) FROM ({}) GROUP BY TUMBLE(w, INTERVAL '1' HOUR)",
+        "SELECT DISTINCT n FROM ({})",
+        "SELECT host, ROW_NUMBER() OVER (PARTITION BY host ORDER BY w) AS place FROM ({})",
+        "SELECT a.host FROM ({}) AS a JOIN logs AS b ON a.host = b.host",
+        "SELECT host, n FROM (SELECT host, n, ROW_NUMBER() OVER (ORDER BY n DESC) AS place FROM ({})) WHERE place <= 3",
+    ],
+)
+def test_windows_that_are_combined_again_give_one_result(query: str) -> None:
+    inner = COUNTS.replace("AS n", "AS n, TUMBLE_ROWTIME(t, INTERVAL '1' MINUTE) AS w")
+    script = f"{LOGS} {EARLY.format('10 s')} {query.format(inner)}"
+    steps = [step for stream in compiled(script)["streams"].values() for step in stream["steps"]]
+    assert [one for one in steps if one["type"] == "window" and one.get("size") == "1m" and "emit" in one] == []

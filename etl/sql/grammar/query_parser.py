@@ -30,6 +30,10 @@ class QueryParser(JsonCalls, TypeParser):
             raise ScriptError("sql-syntax", "a query is expected: SELECT … FROM …", at.start if at else self._prev.end)
         return self._parse_set_operations(node) or node
 
+    def _is_table_query(self) -> bool:
+        """``TABLE t``: all its rows."""
+        return self._is_at("TABLE") and self._next is not None and self._next.token_type != TokenType.L_PAREN
+
     def _parse_case(self) -> Any:
         """``CASE x WHEN 1, 2 THEN …``: a branch with several values becomes one for each."""
         subject = None if self._match_text_seq("WHEN", advance=False) else self._parse_disjunction()

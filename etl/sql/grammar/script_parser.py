@@ -15,10 +15,14 @@ from sqlglot.tokenizer_core import TokenType
 from etl.sql.grammar.create_parser import CreateParser
 from etl.sql.grammar.json_calls import JSON_CALLS, JsonCalls
 from etl.sql.hints import table_options
-from etl.sql.statements import UNITS, Delay, Drop, Insert, Reset, ScriptError, SetOption, Statement
+from etl.sql.statements import UNITS, Delay, Drop, Insert, Partition, Reset, ScriptError, SetOption, Statement
 
 SPECIAL_CALLS = ("CAST", "TRY_CAST", "TRIM", "SUBSTR", "SUBSTRING", "EXTRACT", "POSITION", "OVERLAY", "CEIL", "FLOOR")
 """Functions whose arguments are not a plain list, such as ``CAST(x AS INT)``."""
+
+
+QUERY_WORDS = ("SELECT", "WITH", "VALUES", "TABLE", "(")
+"""How a query begins."""
 
 
 class ScriptDialect(Spark):
@@ -50,6 +54,8 @@ class ScriptParser(CreateParser):
         self._tokens_size = len(tokens)
         self._index = -1
         self.warnings: list[ScriptError] = []
+        self.errors_found: list[ScriptError] = []
+        """Those of parts without which the statement is read, so that they do not hide others."""
         self._advance()
         first = self._curr
         found = self._statement()
@@ -88,10 +94,27 @@ class ScriptParser(CreateParser):
             while self._curr:
                 self._advance()
             return [Reset(name, at)]
-        if self._curr and self._curr.text.upper() in ("SELECT", "WITH", "VALUES", "("):
+        if self._is_at("WITH") and (insert := self._insert_after_with()):
+            return [insert]
+        if self._curr and self._curr.text.upper() in QUERY_WORDS:
             at = self._curr.start
             return [self._query_insert(None, at, ())]
         return []
+
+    def _insert_after_with(self) -> Insert | None:
+        """``WITH x AS (…) INSERT INTO t SELECT …``: the queries belong to that of INSERT. None for a query."""
+        index = self._index
+        with_ = self._parse_with()
+        if not self._match_text_seq("INSERT"):
+            self._retreat(index)
+            return None
+        insert = self._insert()
+        own = insert.query.args.get("with_")
+        assert with_ is not None
+        if own:
+            with_.set("expressions", [*with_.expressions, *own.expressions])
+        insert.query.set("with_", with_)
+        return insert
 
     def _drop(self) -> Drop:
         self._match_texts(("TEMPORARY", "TEMP"))
@@ -103,20 +126,41 @@ class ScriptParser(CreateParser):
 
     def _insert(self) -> Insert:
         if self._match_text_seq("OVERWRITE"):
-            hint = "INSERT INTO adds rows; PRIMARY KEY (…) NOT ENFORCED replaces them by key"
-            raise ScriptError("unsupported-sql", "a stream does not overwrite a table", self._prev.start, hint)
-        if not self._match_text_seq("INTO"):
+            hint = (
+                "INSERT INTO adds rows, for which a folder can be emptied before the run; PRIMARY KEY (…) NOT ENFORCED replaces "
+            )
+            hint += "them by key"
+            self.errors_found.append(
+                ScriptError("unsupported-sql", "a stream does not overwrite a table", self._prev.start, hint)
+            )
+            self._match_text_seq("INTO")
+        elif not self._match_text_seq("INTO"):
             raise self._missing("INTO")
         self._match_text_seq("TABLE")
         name, at = self._name()
         options = table_options(self._prev.comments, at)
+        partition = self._partition()
         columns: tuple[str, ...] = ()
-        if self._curr and self._curr.token_type == TokenType.L_PAREN and (self._next and self._next.text.upper() != "SELECT"):
-            columns = self._names_in_brackets()
-        if self._match_text_seq("PARTITION"):
-            hint = "give the column as one of the query, and write its name in braces into the path of the table"
-            raise ScriptError("unsupported-sql", "INSERT INTO … PARTITION is not supported", self._prev.start, hint)
-        return replace(self._query_insert(name, at, columns), options=options)
+        if self._curr and self._curr.token_type == TokenType.L_PAREN and self._next:
+            columns = () if self._next.text.upper() in QUERY_WORDS else self._names_in_brackets()
+        partition += self._partition()
+        return replace(self._query_insert(name, at, columns), options=options, partition=partition)
+
+    def _partition(self) -> tuple[Partition, ...]:
+        """``PARTITION (day = '2026-01-01', hour = 7)``; none where there is no such clause."""
+        if not self._match_text_seq("PARTITION"):
+            return ()
+        self._expect(TokenType.L_PAREN, "'('")
+        found: list[Partition] = []
+        while not found or self._match(TokenType.COMMA):
+            at = self._curr.start if self._curr else self._prev.end
+            name = self._id("a column")
+            if not self._match(TokenType.EQ):
+                hint = "columns without a value are columns of the query, and are left out here"
+                raise ScriptError("sql-syntax", f"PARTITION gives {name!r} no value", at, hint)
+            found.append(Partition(name, self._expression_here(), at))
+        self._expect(TokenType.R_PAREN, "')'")
+        return tuple(found)
 
     def _query_insert(self, name: str | None, at: int, columns: tuple[str, ...]) -> Insert:
         query = self._query()
