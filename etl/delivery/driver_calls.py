@@ -5,7 +5,6 @@ A call that blocks for ever holds up its pipeline only: each pipeline has thread
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ from types import FrameType
 from typing import TypeVar
 
 from etl.api import EtlError
+from etl.thread_interrupts import raise_in_thread, withdraw_exception
 
 T = TypeVar("T")
 
@@ -110,7 +110,7 @@ class DriverCalls:
         """Remove a call: from then on nothing interrupts it, and an interruption that has not come yet does not come."""
         with self._lock:
             if record.interrupted is not None:
-                _set_exception(record.thread, None)  # it ended just before
+                withdraw_exception()  # the call ended just before
             if record in self._calls:
                 self._calls.remove(record)
 
@@ -125,11 +125,6 @@ class DriverCalls:
             if call not in self._calls or call.interrupted is not None:
                 return
             call.interrupted = time.monotonic()
-            _set_exception(call.thread, _Interrupt)
+            raise_in_thread(call.thread, _Interrupt)
         if call.abort is not None:
             call.abort()
-
-
-def _set_exception(thread: int, exception: type[BaseException] | None) -> None:
-    kind = None if exception is None else ctypes.py_object(exception)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), kind)

@@ -11,7 +11,6 @@ It costs a few microseconds for each use.
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import os
 import signal
@@ -21,6 +20,8 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
+
+from etl.thread_interrupts import raise_in_thread, withdraw_exception
 
 GRACE = 10.0
 """Seconds that a call has to react, after twice its limit."""
@@ -62,6 +63,9 @@ class CallGuard:
         self._is_over = True
         self._over: threading.Event | None = None
         """Ends the thread of the guard, where it needs one."""
+        self._raising = threading.Lock()
+        self._has_raised = False
+        """Whether the thread of the guard has raised an error in the thread of the call, which may not have come yet."""
         self._previous: Any = None
         self._outer_timers = _NO_TIMERS
         """Seconds to the next tick, and between ticks, of the timers that ran before: of real time and of CPU time."""
@@ -76,13 +80,24 @@ class CallGuard:
             real = signal.setitimer(signal.ITIMER_REAL, self.seconds, self.seconds)
             self._outer_timers = real, signal.setitimer(signal.ITIMER_PROF, self.limit + GRACE)  # the watchdog is first if it can
         else:
-            self._over = threading.Event()
+            self._over, self._has_raised = threading.Event(), False
             threading.Thread(target=self._raise_when_over, args=(self._over,), name="call guard", daemon=True).start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if isinstance(self, _GuardInFork):
             os._exit(1)
+        try:
+            self._end_limit()
+        except CallTimeoutError:  # it came after the call
+            self._end_limit()
+            if error is None:
+                raise
+        if error is not None and not isinstance(error, _PASSED):
+            raise UnusualError from error
+
+    def _end_limit(self) -> None:
+        """End timers, thread and watchdog: from then on nothing is raised, and an error that has not come yet does not come."""
         if self._in_main:
             signal.setitimer(signal.ITIMER_REAL, 0)  # first, so that the call that is over is not interrupted
             signal.setitimer(signal.ITIMER_PROF, 0)
@@ -91,10 +106,11 @@ class CallGuard:
                 self._restart_outer_timers()
         self._is_over = True
         if self._over is not None:
-            self._over.set()
+            with self._raising:
+                self._over.set()
+                if self._has_raised:
+                    withdraw_exception()
         _watchdog.forget(self)
-        if error is not None and not isinstance(error, _PASSED):
-            raise UnusualError from error
 
     def for_next_use(self) -> CallGuard:
         """This guard, or another one where it guards a call already, or calls of another thread."""
@@ -118,9 +134,10 @@ class CallGuard:
 
     def _raise_when_over(self, over: threading.Event) -> None:
         while not over.wait(self.seconds):
-            if self._is_same_call():
-                raised = ctypes.py_object(_timeout_class(self.seconds))
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), raised)
+            with self._raising:
+                if not over.is_set() and self._is_same_call():
+                    raise_in_thread(self._thread, _timeout_class(self.seconds))
+                    self._has_raised = True
 
     def _is_same_call(self) -> bool:
         """Whether the call that runs now ran at the last tick already, or since the beginning."""

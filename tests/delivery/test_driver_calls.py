@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 import time
@@ -129,3 +130,46 @@ def test_an_error_of_a_call_passes() -> None:
         calls.run("a", fail)
 
     assert calls.longer_than(0) == []
+
+
+TRACED_AFTERWARDS = """
+import sys, threading, time
+from etl.delivery.driver_calls import DriverCalls, HungCallError
+from etl.udf.call_guard import CallGuard, CallTimeoutError
+
+def interrupted_call():
+    calls = DriverCalls()
+    def interrupt():
+        while not calls.longer_than(0):
+            time.sleep(0.001)
+        calls.interrupt(calls.longer_than(0)[0])
+    threading.Thread(target=interrupt).start()
+    try:
+        calls.run("a", lambda: {call})
+    except HungCallError:
+        return
+    raise AssertionError("no interruption")
+
+def guarded_call():
+    try:
+        with CallGuard(0.05):
+            {call}
+    except CallTimeoutError:
+        return
+    raise AssertionError("no interruption")
+
+thread = threading.Thread(target={function})
+thread.start()
+thread.join()
+sys.settrace(lambda frame, event, argument: None)
+(lambda: None)()
+print("traced")
+"""
+
+
+@pytest.mark.parametrize("function", ["interrupted_call", "guarded_call"])
+@pytest.mark.parametrize("call", ["time.sleep(0.5)", "[time.sleep(0.01) for _ in range(1000)]"], ids=["waits", "loops"])
+def test_functions_are_traced_after_an_interruption(function: str, call: str) -> None:
+    """CPython 3.11 begins no traced function while an exception of another thread seems to wait."""
+    code = TRACED_AFTERWARDS.replace("{function}", function).replace("{call}", call)
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True, text=True).stdout == "traced\n"

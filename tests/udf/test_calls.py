@@ -249,6 +249,23 @@ def test_a_call_in_another_thread_is_ended_too() -> None:
     assert str(error) == "it took longer than 0.05 s"
 
 
+def test_an_error_that_comes_as_a_call_ends_never_comes_later() -> None:
+    found: list[BaseException] = []
+
+    def call_often() -> None:
+        until = time.monotonic() + 60
+        while len(found) < 50 and time.monotonic() < until:
+            try:
+                with CallGuard(0.001):
+                    time.sleep(0.001)
+            except CallTimeoutError as error:
+                found.append(error)
+            sum(map(abs, range(10)))  # an error that is late would come here
+
+    assert _in_thread(call_often) == []
+    assert len(found) == 50
+
+
 def test_calls_in_a_row_have_the_whole_time_each() -> None:
     with CallGuard(0.5) as guard:
         for _ in range(22):
