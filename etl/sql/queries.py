@@ -160,8 +160,9 @@ class Queries:
             node = node.copy()
             node.set("where", where if where else None)
         settings = with_hints(node, self.settings, self._compiled)
-        without = {"emit": (), "emits_changes": False} if rank or _combines_rows(node) else {}
-        before, self.settings = self.settings, replace(self.settings, **without)
+        before = self.settings
+        if rank or _combines_rows(node):
+            self.settings = replace(before, emit=(), emits_changes=False)
         try:
             node, relation = self.from_rows(node, own_rank, settings)
         finally:
