@@ -119,8 +119,8 @@ def _script(file: Path) -> str:
         short = {("streams", "steps", "steps"): ("steps",), ("sources", "main"): ("source",), ("sinks", "result"): ("sink",)}
         path = next((new + error.path[len(old) :] for old, new in short.items() if error.path[: len(old)] == old), error.path)
         found = document.locations.get(path if "source" in value else error.path) if document else None
-        place = f"{file}:{found.value[0]}:{found.value[1]}" if found else str(file)
-        raise click.ClickException(f"{place}: {error}") from None
+        location = f"{file}:{found.value[0]}:{found.value[1]}" if found else str(file)
+        raise click.ClickException(f"{location}: {error}") from None
 
 
 def _convert(file: Path, convert: Callable[[str], tuple[Any, list[SourceError]]]) -> Any:

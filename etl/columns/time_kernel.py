@@ -74,19 +74,19 @@ def read_times(  # type: ignore[no-untyped-def]
 
 
 @kernel_function
-def _item(array: Any, place: Any) -> Any:
+def _item(array: Any, index: Any) -> Any:
     """The address of an int64 of an array."""
-    return array + np.uint64(place) * np.uint64(8)
+    return array + np.uint64(index) * np.uint64(8)
 
 
 @kernel_function
-def _get(array: Any, place: Any) -> Any:
-    return np.int64(load_long(_item(array, place)))
+def _get(array: Any, index: Any) -> Any:
+    return np.int64(load_long(_item(array, index)))
 
 
 @kernel_function
-def _set(array: Any, place: Any, value: Any) -> None:
-    store_long(_item(array, place), np.uint64(value))
+def _set(array: Any, index: Any, value: Any) -> None:
+    store_long(_item(array, index), np.uint64(value))
 
 
 @kernel_function
@@ -158,9 +158,9 @@ def _name(names: Any, start: Any, end: Any, address: Any, width: Any) -> Any:
     for _ in range(width):
         code = code << 8 | np.int64(load_byte(address) | np.uint8(0x20))
         address += _ONE
-    for place in range(start, end):
-        if _get(names, place) == code:
-            return place - start + 1
+    for index in range(start, end):
+        if _get(names, index) == code:
+            return index - start + 1
     return 0
 
 

@@ -72,7 +72,7 @@ class TimeReader:
 
     def __init__(self, layouts: Sequence[Sequence[Part]], names: Mapping[str, Sequence[str]]) -> None:
         self._names: list[int] = []
-        self._places = {kind: self._add(values) for kind, values in names.items()}
+        self._name_indexes = {kind: self._add(values) for kind, values in names.items()}
         of_length: dict[int, list[Sequence[Part]]] = {}
         for layout in layouts:
             of_length.setdefault(sum(part.width for part in layout), []).append(layout)
@@ -91,8 +91,10 @@ class TimeReader:
         found = Texts.of(texts)
         times = Times(np.empty(len(texts), np.int64), np.empty(len(texts), np.uint8))
         fields = np.zeros(ROOM, np.int64)
-        places = [np.uint64(array.ctypes.data) for array in (self._program, self._codes, fields)]
-        read_times(found.address, found.length, self._first, self._bounds, *places, year.first, year.tries, year.latest, *times)
+        addresses = [np.uint64(array.ctypes.data) for array in (self._program, self._codes, fields)]
+        read_times(
+            found.address, found.length, self._first, self._bounds, *addresses, year.first, year.tries, year.latest, *times
+        )
         return times
 
     def _add(self, names: Sequence[str]) -> tuple[int, int]:
@@ -113,8 +115,8 @@ class TimeReader:
         return found
 
     def _instruction(self, part: Part) -> Instruction:
-        if part.kind in self._places:
-            start, end = self._places[part.kind]
+        if part.kind in self._name_indexes:
+            start, end = self._name_indexes[part.kind]
             return NAME | _field(part.kind) << 8, part.width, start, end, 0
         if part.kind == "point":
             return POINT, 1, 0, 0, 0

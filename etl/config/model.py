@@ -47,7 +47,7 @@ class RunOptions(BaseModel):
         default=timedelta(minutes=30),
         description="How long one call of a sink in the driver may take, such as the commit of a micro-batch, or of a source "
         "that plans one, or the reading of a look-up table; then it is interrupted, and the pipeline fails. A call that takes a "
-        "minute is reported with the place of its code.",
+        "minute is reported with the location of its code.",
         examples=["30m"],
     )
     fsync: bool = Field(

@@ -104,7 +104,7 @@ class SinkSpool:
         """Move the files of a micro-batch into the spool, durably (fsync)."""
         self.activate()
         number = self._ledger()["next"]
-        moved = [self._move_in(item, f"{number:012d}-{place}") for place, item in enumerate(items)]
+        moved = [self._move_in(item, f"{number:012d}-{index}") for index, item in enumerate(items)]
         _sync_folder(self.folder)
         self._write(f"{number:012d}.json", {"query": batch.query, "batch": batch.number, "items": [_to_json(i) for i in moved]})
         self._record(number, batch)

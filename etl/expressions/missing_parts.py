@@ -45,7 +45,7 @@ class MissingPart(NamedTuple):
 
 
 def find_missing_part(text: str, tokens: Sequence[Any]) -> MissingPart | None:
-    """The first place of an expression or query at which something is missing, or None."""
+    """The first position of an expression or query at which something is missing, or None."""
     for number, token in enumerate(tokens):
         found = _check(TokenContext(text, tokens, number))
         if found is not None:

@@ -24,7 +24,7 @@ class TokenContext(NamedTuple):
         return self.tokens[self.number]
 
     def kind(self, step: int = 0) -> str:
-        """The kind of the token ``step`` places further; empty beyond the ends."""
+        """The kind of the token ``step`` tokens further; empty beyond the ends."""
         at = self.number + step
         return self.tokens[at].token_type.name if 0 <= at < len(self.tokens) else ""
 

@@ -84,7 +84,7 @@ _CONSTANT_MEMBER = re.compile(r"\.\s*(?:true|false|null)\b", re.IGNORECASE)
 
 
 def _locate_members(trees: Iterable[Node | None], tokens: Sequence[Any]) -> None:
-    """Give members that are called like constants, as in ``a.true``, their name as written and their place."""
+    """Give members that are called like constants, as in ``a.true``, their name as written and their position."""
     numbers = {token.start: number for number, token in enumerate(tokens)}
     names: list[Any] = [node for tree in trees if tree for node in tree.walk() if type(node).__name__ in ("Column", "Dot")]
     for name in names:

@@ -73,7 +73,7 @@ def _common_nested(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def find_member(type_: pa.StructType, name: str) -> int | None:
-    """The place of a struct's member, as it is written or else in another case; None if there is none."""
+    """The index of a struct's member, as it is written or else in another case; None if there is none."""
     names = [field.name for field in type_]
     lower = [one.lower() for one in names]
     return names.index(name) if name in names else lower.index(name.lower()) if name.lower() in lower else None

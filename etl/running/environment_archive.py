@@ -145,8 +145,8 @@ def _files(package: Distribution) -> Iterator[tuple[Path, str]]:
 def _module_files(module: str) -> Iterator[tuple[Path, str]]:
     """The files of an importable package or module."""
     spec = find_spec(module)
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        folder = Path(place)
+    for location in (spec.submodule_search_locations or ()) if spec else ():
+        folder = Path(location)
         for path in folder.rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 yield path, f"{module}/{path.relative_to(folder).as_posix()}"

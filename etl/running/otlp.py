@@ -168,8 +168,8 @@ class _Exporter:
                 answer.read(1 << 16)
         except Exception as error:
             if not self._fails:
-                place = self.settings.url.partition("?")[0]  # what follows may be a key
-                log.warning("metrics cannot be exported to %s: %s; it is tried again", place, error)
+                url = self.settings.url.partition("?")[0]  # what follows may be a key
+                log.warning("metrics cannot be exported to %s: %s; it is tried again", url, error)
             self._fails = True
         else:
             if self._fails:

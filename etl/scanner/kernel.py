@@ -42,7 +42,7 @@ def _find(address: Any, end: Any, first: Any, second: Any, third: Any) -> Any:
 
 
 @kernel_function
-def _place(source: Any, end: Any, remembered: Any) -> Any:
+def _position(source: Any, end: Any, remembered: Any) -> Any:
     """The position of a tag at a match: that of a register, the end of the text read, or -1."""
     if source >= 0:
         return remembered[np.uint64(source)]
@@ -69,14 +69,14 @@ def _move(move: Any, last: Any, move_to: Any, move_from: Any, remembered: Any, h
 
 @inlined
 def _put_captures(
-    view: Any, next_view: Any, valid: Any, final: Any, at: Any, places: Any, remembered: Any, text: Any, base: Any
+    view: Any, next_view: Any, valid: Any, final: Any, at: Any, capture_registers: Any, remembered: Any, text: Any, base: Any
 ) -> None:
     """Write the captures of a text whose match ends at ``at``; the views of two captures are ``next_view`` bytes apart."""
     for k in range(valid.shape[0]):
         begin, end = NONE, NONE
         if final >= 0:
-            begin = _place(places[final, 2 * k], at, remembered)
-            end = _place(places[final, 2 * k + 1], at, remembered)
+            begin = _position(capture_registers[final, 2 * k], at, remembered)
+            end = _position(capture_registers[final, 2 * k + 1], at, remembered)
         valid[k] = _put_capture(view, text, begin, end, base)
         view += next_view
 
@@ -84,8 +84,8 @@ def _put_captures(
 @kernel
 def scan(
     address: Any, length: Any, base: Any, entries: Any, classes: Any, shift: Any, start: Any, kinds: Any, runs: Any,
-    found: Any, move_starts: Any, move_to: Any, move_from: Any, finals: Any, patterns: Any, places: Any, remembered: Any,
-    pattern: Any, views: Any, valid: Any,
+    found: Any, move_starts: Any, move_to: Any, move_from: Any, finals: Any, patterns: Any, capture_registers: Any,
+    remembered: Any, pattern: Any, views: Any, valid: Any,
 ) -> None:  # fmt: skip
     """Texts → for each, the pattern that matched (-1 none, -2 unknown) and its captures.
 
@@ -131,4 +131,6 @@ def scan(
                 here += ONE
         pattern[n] = patterns[final] if final >= 0 else NONE
         view = views + np.uint64(n) * BLOCK
-        _put_captures(view, np.uint64(texts) * BLOCK, valid[:, n], final, np.int32(here - text), places, remembered, text, base)
+        _put_captures(
+            view, np.uint64(texts) * BLOCK, valid[:, n], final, np.int32(here - text), capture_registers, remembered, text, base
+        )

@@ -156,7 +156,7 @@ class Learner:
         assert it is not None
         scan(
             texts.address, texts.length, np.uint64(texts.base), it.entries, it.classes, np.int64(it.shift), np.int64(it.start),
-            it.kinds, it.runs, it.found, it.move_starts, it.move_to, it.move_from, it.finals, it.patterns, it.places,
+            it.kinds, it.runs, it.found, it.move_starts, it.move_to, it.move_from, it.finals, it.patterns, it.capture_registers,
             np.empty(it.registers + 1, np.int32), found.pattern, np.uint64(found.views.ctypes.data), found.valid,
         )  # fmt: skip
         seconds = time.thread_time() - began

@@ -1,4 +1,4 @@
-"""Nodes → the value of a pipeline file, with the place in Python of every part of it."""
+"""Nodes → the value of a pipeline file, with the location in Python of every part of it."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ MAIN, STEPS = "main", "steps"
 
 @dataclass
 class Assembled:
-    """The value of a pipeline file; ``places`` has the site of each path, and the path inside that site."""
+    """The value of a pipeline file; ``sites`` has the site of each path, and the path inside that site."""
 
     value: dict[str, Any] = field(default_factory=dict)
-    places: dict[OptionPath, tuple[Site, OptionPath]] = field(default_factory=dict)
+    sites: dict[OptionPath, tuple[Site, OptionPath]] = field(default_factory=dict)
 
     nodes: dict[str, Node] = field(default_factory=dict)
     """Sources and streams by name."""
 
     def document(self) -> Document:
-        """The value as a document whose lines are the numbers of `places`: column 1 for a key and 2 for its value."""
-        numbered = enumerate(self.places, 1)
+        """The value as a document whose lines are the numbers of `sites`: column 1 for a key and 2 for its value."""
+        numbered = enumerate(self.sites, 1)
         locations = {path: EntryLocation((number, 1), (number, 2)) for number, path in numbered}
         return Document("", self.value, locations)
 
     def locate(self, location: YamlLocation) -> tuple[str, YamlLocation]:
-        """A location in that document → file, line and column. The first place stands for the whole."""
+        """A location in that document → file, line and column. The first site stands for the whole."""
         number, column = location
-        site, path = list(self.places.values())[max(0, min(number, len(self.places)) - 1)]
+        site, path = list(self.sites.values())[max(0, min(number, len(self.sites)) - 1)]
         return site.file, site.locate(path, key=column == 1)
 
 
@@ -181,7 +181,7 @@ class _Assembly:
         for one in used.values():
             site = sites.get(id(one), self._definition.site)
             declaration = one.declaration(Path(self._definition.site.file).parent)
-            if ("functions",) not in self.assembled.places:
+            if ("functions",) not in self.assembled.sites:
                 self._put(("functions",), {}, site, ())
             self._put(("functions", one.name), declaration, site, ())
 
@@ -237,7 +237,7 @@ class _Assembly:
             self._write_part((*path, number), step.part)
 
     def _write_part(self, path: OptionPath, part: ComponentCall) -> None:
-        if path not in self.assembled.places:
+        if path not in self.assembled.sites:
             self._put(path, {}, part.site, ())
         self._put((*path, "type"), part.type, part.site, ("type",))
         for name, value in part.options.items():
@@ -261,7 +261,7 @@ class _Assembly:
         elif path:
             node[path[-1]] = value
         for below in _paths(value):
-            self.assembled.places[(*path, *below)] = site, (*inside, *below)
+            self.assembled.sites[(*path, *below)] = site, (*inside, *below)
 
 
 def _paths(value: Any) -> Iterator[OptionPath]:

@@ -12,7 +12,7 @@ from etl.api import nearest
 from etl.sql.expressions import quoted, quoted_text
 
 _OR, _AND, _NOT, _COMPARE, _BITS, _ADD, _MULTIPLY, _UNARY, _ATOM = range(9)
-"""How strongly operators bind, from the weakest; a whole expression that is weaker than its place gets parentheses."""
+"""How strongly operators bind, from the weakest; a whole expression that is weaker than its context needs gets parentheses."""
 
 
 @final
@@ -265,7 +265,7 @@ def _functions(*parts: object) -> tuple[Any, ...]:
 
 
 def _inside(value: object, strength: int) -> str:
-    """The text of an operand at a place that needs at least this strength."""
+    """The text of an operand in a context that needs at least this strength."""
     column = lit(value)
     return f"({column})" if column._strength < strength else str(column)
 

@@ -53,7 +53,7 @@ class PipelineDiagram:
 
     def svg(self) -> str:
         """The picture; all texts are escaped."""
-        self._place()
+        self._arrange()
         width = max((box.left + _WIDTH for box in self.boxes.values()), default=0) + _MARGIN
         height = max((box.top + box.height for box in self.boxes.values()), default=0) + _MARGIN
         parts = [part for box in self.boxes.values() for part in self._edges(box)]
@@ -64,7 +64,7 @@ class PipelineDiagram:
             f"{''.join(parts)}</svg>"
         )
 
-    def _place(self) -> None:
+    def _arrange(self) -> None:
         """Each box is one column after the last of its inputs; boxes of a column stand one below the other."""
         for box in self.boxes.values():
             box.column = 1 + max((self.boxes[name].column for name in box.inputs), default=-1)

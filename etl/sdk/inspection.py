@@ -181,7 +181,7 @@ def check(definition: Definition, env: Mapping[str, str] | None = None) -> Check
         return CheckedPipeline(None, error.problems)
     file = definition.site.file
     checked = inspect_document(file, assembled.document(), os.environ if env is None else env)
-    problems = [_place(problem, file, assembled) for problem in checked.problems]
+    problems = [_locate(problem, file, assembled) for problem in checked.problems]
     pipeline = checked.pipeline and _with_locations(checked.pipeline, assembled)
     return CheckedPipeline(pipeline, tuple(in_file_order(problems)))
 
@@ -194,8 +194,8 @@ def load(definition: Definition, env: Mapping[str, str] | None = None) -> Pipeli
     return checked.pipeline
 
 
-def _place(problem: Problem, file: str, assembled: Assembled) -> Problem:
-    """The problem at its place in Python; one in another file, such as a file of rules, stays there."""
+def _locate(problem: Problem, file: str, assembled: Assembled) -> Problem:
+    """The problem at its location in Python; one in another file, such as a file of rules, stays there."""
     if problem.file != file:
         return problem
     found, (line, column) = assembled.locate((problem.line, problem.column))

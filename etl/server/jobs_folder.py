@@ -86,19 +86,19 @@ class JobsFolder:
                 namespaces.add(folder.name)
                 continue
             for path in paths:
-                place = str(path.relative_to(self.root))
+                relative_path = str(path.relative_to(self.root))
                 try:
                     name = PipelineName.of_file(path)
                 except EtlError as error:
-                    refused[place] = str(error)
+                    refused[relative_path] = str(error)
                     continue
                 if name in files:
-                    refused[place] = f"{files[name].path.name} is a pipeline of the same name"
+                    refused[relative_path] = f"{files[name].path.name} is a pipeline of the same name"
                     continue
                 try:
                     files[name] = _read(path)
                 except (EtlError, OSError) as error:
-                    refused[place] = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+                    refused[relative_path] = error.strerror or str(error) if isinstance(error, OSError) else str(error)
                     unreadable[name] = path
         return FolderContent(files, refused, unreadable, frozenset(namespaces))
 

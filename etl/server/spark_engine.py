@@ -149,7 +149,7 @@ class SparkRun:
 
     @property
     def call(self) -> str:
-        """The call of a component in this process that has been at work for longest, and its place; empty if there is none."""
+        """The call of a component in this process that has been at work for longest, and its location; empty if there is none."""
         calls = self._service.runs[0].calls.longer_than(0)
         return f"{calls[0].what} ({calls[0].location()})" if calls else ""
 

@@ -14,7 +14,7 @@ from etl.sql.expressions import call_name
 from etl.sql.forms.group_queries import over_groups
 from etl.sql.forms.matching import match_rows
 from etl.sql.forms.notation import is_step, step_rows, unknown_function
-from etl.sql.forms.ordering import Ordering, ordered_rows, without_place
+from etl.sql.forms.ordering import Ordering, ordered_rows, without_row_number
 from etl.sql.forms.query_conditions import QueryConditions
 from etl.sql.forms.rank_limits import qualify_limit, rank_limit, without_qualify
 from etl.sql.forms.subqueries import compared_rows
@@ -107,7 +107,7 @@ class Queries:
             return relation
         names = [exp.column(column.name, quoted=True) for column in relation.columns]
         rows = ordered_rows(relation, ordering.resolved(names), self.settings)
-        return without_place(rows, relation.scope, ordering.at)
+        return without_row_number(rows, relation.scope, ordering.at)
 
     def _values(self, node: Any, targets: Sequence[Target] | None) -> Relation:
         """Rows of VALUES, as columns of a table where they are written to one."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute, field_name, leaves, named_leaves
 from etl.sql.expressions import call_name, interval_or_other, plain_column, quoted, resolved, spark_text, text_of
 from etl.sql.forms.grouping_sets import expanded
-from etl.sql.forms.ordering import Ordering, ordered_rows, without_place
+from etl.sql.forms.ordering import Ordering, ordered_rows, without_row_number
 from etl.sql.forms.over import run_over, with_named_windows
 from etl.sql.forms.rank_limits import QUALIFY
 from etl.sql.functions.calls import unknown_function
@@ -74,7 +74,7 @@ class SelectCompiler:
             self._relation = ordered_rows(self._relation, items, self._settings)
             return self._project(targets)
         relation = self._project(targets)
-        return without_place(ordered_rows(relation, ordering, self._settings), relation.scope, ordering.at)
+        return without_row_number(ordered_rows(relation, ordering, self._settings), relation.scope, ordering.at)
 
     def _explain(self, error: ScriptError) -> ScriptError:
         """Add the reason to the error of an unknown column that exists before GROUP BY only, or after it only."""

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Rename(ArrowStep, SparkStep):
-    """Give fields other names, all at once, so that two can change places.
+    """Give fields other names, all at once, so that two can be exchanged.
 
-    A prefix renames all fields under it: ``src: source`` makes ``src.ip`` to ``source.ip``. Fields keep their place.
+    A prefix renames all fields under it: ``src: source`` makes ``src.ip`` to ``source.ip``. Fields keep their position.
     No event is lost, and nothing is copied.
 
     ```yaml

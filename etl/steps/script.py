@@ -88,7 +88,7 @@ class Script(Step):
             return ()
 
     def _compile(self, incoming: Schema) -> tuple[tuple[Step, ...], Mapping[str, int]]:
-        """The steps, and warnings, each with its place. Raises SourceError."""
+        """The steps, and warnings, each with its location. Raises SourceError."""
         from etl.rsql.problems import SourceError
         from etl.rsql.scripts import convert_script
 

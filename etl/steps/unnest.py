@@ -56,7 +56,7 @@ class Unnest(ArrowStep):
         default=None, description="Field that takes the element; none means the array's own name.", examples=["message"]
     )
     position: FieldName | None = Field(
-        default=None, description="Field that takes the element's place in the array, from 0.", examples=["records_index"]
+        default=None, description="Field that takes the element's position in the array, from 0.", examples=["records_index"]
     )
     empty: Literal["drop", "keep"] = Field(
         default="drop", description="What happens to an event whose array is empty or null; kept, it has null for the element."

@@ -131,8 +131,8 @@ def _cover_slots(firsts: Any, lasts: Any) -> Any:
     """uint32[slots]: the row for each end and each gap after it; the arguments are ranks of the intervals' ends."""
     rows = np.arange(len(firsts))
     order = np.lexsort((-rows, -lasts, firsts))
-    places = 2 * (int(lasts.max()) + 1) if len(lasts) else 0
-    at = np.empty(places, np.uint32)
+    size = 2 * (int(lasts.max()) + 1) if len(lasts) else 0
+    at = np.empty(size, np.uint32)
     cover(2 * firsts[order], 2 * lasts[order], rows[order], np.empty(len(rows), np.int64), at)
     return at
 

@@ -23,14 +23,14 @@ def cover(firsts: Any, lasts: Any, rows: Any, stack: Any, at: Any) -> None:
     Intervals (int64[n]) are sorted by their start; ``stack`` is working memory, int64[n].
     """
     top, interval = -1, 0
-    for place in range(at.shape[0]):
-        while interval < firsts.shape[0] and firsts[interval] == place:
+    for slot in range(at.shape[0]):
+        while interval < firsts.shape[0] and firsts[interval] == slot:
             top += 1
             stack[top] = interval
             interval += 1
-        while top >= 0 and lasts[stack[top]] < place:
+        while top >= 0 and lasts[stack[top]] < slot:
             top -= 1
-        at[place] = rows[stack[top]] if top >= 0 else OUTSIDE
+        at[slot] = rows[stack[top]] if top >= 0 else OUTSIDE
 
 
 @kernel

@@ -86,8 +86,8 @@ def _like(pattern: str) -> _Draft:
 _PLAIN = ("x", "x%", "%x", "%x%")
 
 
-def _trait(place: int, count: int) -> int:
-    return (MUST_START if place == 0 else 0) | (MUST_END if place == count - 1 else 0)
+def _trait(index: int, count: int) -> int:
+    return (MUST_START if index == 0 else 0) | (MUST_END if index == count - 1 else 0)
 
 
 def _regex(pattern: str) -> _Draft:

@@ -31,12 +31,12 @@ def write(path: Path, about: Mapping[str, Any], arrays: Mapping[str, Any], colum
     """Write a file of named numpy arrays and Arrow arrays."""
     parts: dict[str, memoryview] = {name: np.ascontiguousarray(array).data.cast("B") for name, array in arrays.items()}
     parts |= {name: memoryview(_ipc(column)) for name, column in columns.items()}
-    places, at = {}, 0
+    sections, at = {}, 0
     for name, data in parts.items():
         kind = str(arrays[name].dtype) if name in arrays else "arrow"
-        places[name] = (kind, at, len(data), _checksum(data))
+        sections[name] = (kind, at, len(data), _checksum(data))
         at += _pad(len(data))
-    head = _MAGIC + json.dumps({"about": about, "places": places}).encode() + b"\n"
+    head = _MAGIC + json.dumps({"about": about, "places": sections}).encode() + b"\n"
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         _write(temporary, head, parts.values())
@@ -77,36 +77,36 @@ class SectionFile:
         try:
             head = json.loads(bytes(view[len(_MAGIC) : end]))
             self.about: dict[str, Any] = head["about"]
-            self._places: dict[str, tuple[str, int, int, int]] = head["places"]
+            self._sections: dict[str, tuple[str, int, int, int]] = head["places"]
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedFileError(f"{path} is damaged{_REMOVE}") from error
         self._begin = _pad(end + 1)
-        if self._begin + max((at + size for _, at, size, _ in self._places.values()), default=0) > whole.size:
+        if self._begin + max((at + size for _, at, size, _ in self._sections.values()), default=0) > whole.size:
             raise DamagedFileError(f"{path} is incomplete{_REMOVE}")
         self._whole, self._path = whole, path
 
     def verify(self) -> None:
         """Compare the checksums of all arrays, which reads the whole file. Raises DamagedFileError."""
-        for name, (_, at, size, checksum) in self._places.items():
+        for name, (_, at, size, checksum) in self._sections.items():
             if _checksum(memoryview(self._whole.slice(self._begin + at, size))) != checksum:
                 raise DamagedFileError(f"{self._path} is damaged: the checksum of {name!r} does not fit{_REMOVE}")
 
     def __contains__(self, name: str) -> bool:
-        return name in self._places
+        return name in self._sections
 
     def numbers(self, name: str) -> Any:
         """A read-only numpy array."""
-        kind, at, size, _ = self._places[name]
+        kind, at, size, _ = self._sections[name]
         return np.frombuffer(self._whole.slice(self._begin + at, size), kind)
 
     def column(self, name: str) -> pa.Array:
         """An Arrow array."""
-        _, at, size, _ = self._places[name]
+        _, at, size, _ = self._sections[name]
         return pa.ipc.open_stream(self._whole.slice(self._begin + at, size)).read_next_batch().column(0)
 
     def address(self, name: str) -> Any:
         """uint64: the address of a section's bytes."""
-        return np.uint64(self._whole.address + self._begin + self._places[name][1])
+        return np.uint64(self._whole.address + self._begin + self._sections[name][1])
 
 
 def _ipc(column: pa.Array) -> bytes:

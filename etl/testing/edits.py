@@ -27,7 +27,7 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     root = yaml.compose(text, Loader=yaml.CSafeLoader)
     changes = [change for edit in edits if root is not None and (change := _change(text, root, edit))]
     changes.sort(key=lambda change: change[0])
-    for start, end, new in reversed(changes):  # of two additions at one place the later comes after
+    for start, end, new in reversed(changes):  # of two additions at one position the later comes after
         text = text[:start] + new + text[end:]
     return text
 

@@ -38,7 +38,7 @@ def parse_code(code: CodeFile) -> tuple[ast.Module, Names]:
 
 
 def read_function(given: FunctionDeclaration) -> UserFunction | Finding:
-    """The function, or what is wrong with it, with its place in the Python file."""
+    """The function, or what is wrong with it, with its location in the Python file."""
     try:
         tree, names = parse_code(given.code)
         found = _read(given, names)

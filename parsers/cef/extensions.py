@@ -172,7 +172,7 @@ def use_labels(pairs: Pairs) -> tuple[Pairs, Array]:
     rows = len(pairs.bounds) - 1
     numbers, keys = encode_texts(pairs.keys)
     known = [LABELLED.get(key.decode("utf-8", "replace"), (-1, False)) for key in keys]
-    custom, is_label = (np.array([entry[place] for entry in known], np.int64)[numbers] for place in (0, 1))
+    custom, is_label = (np.array([entry[index] for entry in known], np.int64)[numbers] for index in (0, 1))
     row = np.repeat(np.arange(rows), np.diff(pairs.bounds))
     slots = row * (len(LABELLED) + 1) + custom
     values, labels = (np.flatnonzero((custom >= 0) & (is_label == kind)) for kind in (0, 1))

@@ -36,8 +36,8 @@ def _is_blank(byte: Any) -> Any:
 @kernel_function
 def _version_start(at: Any, end: Any, magic: Any) -> Any:
     """Where the version after the magic word begins; 0 when there is no magic word at ``at``."""
-    for place in range(magic.shape[0]):
-        if at >= end or load_byte(at) != magic[place]:
+    for index in range(magic.shape[0]):
+        if at >= end or load_byte(at) != magic[index]:
             return _NONE
         at += _ONE
     while at < end and _is_blank(load_byte(at)):

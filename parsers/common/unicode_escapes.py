@@ -24,8 +24,8 @@ def _code_unit(at: Any, end: Any) -> Any:
     if end < at + _SIX or load_byte(at) != _BACKSLASH or load_byte(at + _ONE) != _U:
         return _NONE
     code = np.int64(0)
-    for place in range(2, 6):
-        digit = _DIGITS[load_byte(at + np.uint64(place))]
+    for index in range(2, 6):
+        digit = _DIGITS[load_byte(at + np.uint64(index))]
         if digit < 0:
             return _NONE
         code = code << 4 | digit

@@ -71,7 +71,7 @@ def _runs(keys: Sequence[Key], joined: bool) -> Iterator[list[Key]]:
 
 
 def _pieces(name: str, captures: dict[Key, str], separator: str | None) -> Iterator[FieldPiece]:
-    """A field's pieces: the last plain key, then what is appended, by order and place."""
+    """A field's pieces: the last plain key, then what is appended, by order and position."""
     mine = [key for key in captures if key.name == name and key.kind != "value"]
     plain = [key for key in mine if key.kind != "append"][-1:]
     appended = sorted((key for key in mine if key.kind == "append"), key=lambda key: key.order or 0)

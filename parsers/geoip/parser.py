@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import ComponentError, FieldName, Finding, Parsed, Parser, Schema
-from parsers.geoip.records import NETWORK_FIELDS, PLACE_FIELDS, Detail, open_lookup
+from parsers.geoip.records import LOCATION_FIELDS, NETWORK_FIELDS, Detail, open_lookup
 
 
 class Geoip(Parser):
@@ -90,7 +90,7 @@ class Geoip(Parser):
 
     def _database_options(self) -> Iterator[tuple[str, str, tuple[Detail, ...]]]:
         if self.geo_database is not None:
-            yield "geo_database", self.geo_database, PLACE_FIELDS
+            yield "geo_database", self.geo_database, LOCATION_FIELDS
         if self.as_database is not None:
             yield "as_database", self.as_database, NETWORK_FIELDS
 

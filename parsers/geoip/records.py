@@ -33,7 +33,7 @@ _KINDS = {_TEXT: str, _REAL: float, _WHOLE: int}
 REGION = "geo.region_iso_code"
 """The country's code, a hyphen and the region's, as ISO 3166-2 has it; a record has the region's alone."""
 
-PLACE_FIELDS = (
+LOCATION_FIELDS = (
     Detail("geo.continent_code", _TEXT, ("continent", "code")),
     Detail("geo.continent_name", _TEXT, ("continent", "names")),
     Detail("geo.country_iso_code", _TEXT, ("country", "iso_code")),

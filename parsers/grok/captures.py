@@ -76,10 +76,10 @@ def with_distinct_names(tree: Node) -> Node:
     """The tree with a name of its own for each capture of a field that is an array: ``field#0``, ``field#1`` …"""
     types = field_types(tree)
     names = {
-        number: f"{field}#{place}"
+        number: f"{field}#{index}"
         for field, casts in _by_field(captures(tree)).items()
         if pa.types.is_list(types[field])
-        for place, number in enumerate(_in_spelling_order(casts))
+        for index, number in enumerate(_in_spelling_order(casts))
     }
     fields = [names.get(number, capture.field) for number, capture in enumerate(captures(tree))]
     return rename_captures(tree, iter(fields))

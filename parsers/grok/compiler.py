@@ -46,7 +46,7 @@ class Definitions:
         self._trees: dict[str, tuple[Node, int]] = {}
 
     def compile(self, pattern: str) -> Node:
-        """The tree of a grok expression. Raises PatternError, whose place is in ``pattern``."""
+        """The tree of a grok expression. Raises PatternError, whose position is in ``pattern``."""
         try:
             tree = parse(pattern, partial(self._tree, ()))
             _size(tree, 0)

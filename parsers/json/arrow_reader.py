@@ -52,7 +52,7 @@ class ArrowReader:
     def columns(self, texts: pa.StringArray, refused: Bools) -> list[pa.Array]:
         """A column for each field; rows that are refused are marked and left null."""
         batches = list(self._pieces(texts, refused)) if len(texts) else [self._nulls(0)]
-        return [pa.concat_arrays([batch.column(place) for batch in batches]) for place in range(len(self.schema))]
+        return [pa.concat_arrays([batch.column(index) for batch in batches]) for index in range(len(self.schema))]
 
     def _pieces(self, texts: pa.StringArray, refused: Bools) -> Iterator[pa.RecordBatch]:
         """The whole in one go, or else piece by piece; rows that are refused are marked and left null."""
@@ -100,7 +100,7 @@ class ArrowReader:
         return (self._flat(table) if table.num_rows == len(texts) else None), None
 
     def _flat(self, table: pa.Table) -> pa.RecordBatch:
-        columns = {field.name: table.column(place) for place, field in enumerate(self.explicit_schema)}
+        columns = {field.name: table.column(index) for index, field in enumerate(self.explicit_schema)}
         arrays = []
         for name in self.schema.names:
             top, *path = name.split(".")

@@ -88,13 +88,13 @@ def _json(value: Any) -> Iterator[str]:
     if isinstance(value, Number | Constant):
         yield str(value)
     elif isinstance(value, dict):
-        for place, (name, member) in enumerate(value.items()):
-            yield ("," if place else "{") + json.dumps(clean(name), ensure_ascii=False) + ":"
+        for index, (name, member) in enumerate(value.items()):
+            yield ("," if index else "{") + json.dumps(clean(name), ensure_ascii=False) + ":"
             yield from _json(member)
         yield "}" if value else "{}"
     elif isinstance(value, list):
-        for place, item in enumerate(value):
-            yield "," if place else "["
+        for index, item in enumerate(value):
+            yield "," if index else "["
             yield from _json(item)
         yield "]" if value else "[]"
     else:

@@ -37,11 +37,11 @@ _VIEW = np.uint64(16)
 
 
 @kernel_function
-def _member_at(place: Any, node: Any, first: Any, places: Any) -> Any:
+def _member_at(position: Any, node: Any, first: Any, positions: Any) -> Any:
     if node < 0:
         return UNKNOWN
     for number in range(first[node], first[node + 1]):
-        if places[number] == place:
+        if positions[number] == position:
             return np.int64(number)
     return UNKNOWN
 
@@ -67,14 +67,14 @@ def _member_by_name(at: Any, end: Any, node: Any, trie: Any, names: Any) -> Any:
 @inlined
 def _is_expected(row: Any, leaf: Any, child: Any, byte: Any, trie: Any, seen: Any, starts: Any) -> Any:
     """Whether a declared member occurs for the first time, with a value that may have its own members, if it has any."""
-    has_names, has_places = trie[5], trie[6]
+    has_names, has_positions = trie[5], trie[6]
     if leaf >= 0 and starts[leaf, row] >= 0:
         return False
     if child < 0:
         return True
     again, seen[child] = seen[child] == row, row
     if byte == OPEN:
-        return not again and not has_places[child]
+        return not again and not has_positions[child]
     return not again and (byte == _LETTER_N or (byte == OPEN_LIST and not has_names[child]))
 
 
@@ -108,12 +108,12 @@ def _put_text(row: Any, leaf: Any, out: Any, begun: Any, after: Any, views: Any,
 @inlined
 def _open(level: Any, declared: Any, byte: Any, leaf: Any, child: Any, stack: Any) -> Any:
     """An object or array begins, on this level; the deepest level of declared members."""
-    lists, nodes, place, opened, _ = stack
+    lists, nodes, position, opened, _ = stack
     lists[level] = byte == OPEN_LIST
     if level < opened.shape[0]:
         opened[level] = leaf
     if child >= 0:
-        declared, nodes[level], place[level] = level, child, _OBJECT if byte == OPEN else np.int64(0)
+        declared, nodes[level], position[level] = level, child, _OBJECT if byte == OPEN else np.int64(0)
     return declared
 
 
@@ -137,12 +137,12 @@ def _read_object(row: Any, at: Any, end: Any, out: Any, target: Any, trie: Any, 
     """Read one object; after its last text, or `WRONG` for what is not an object or is odd: a declared name twice or escaped, a
     value that is neither null nor of the kind that its members need. ``level`` counts open brackets; up to ``declared`` they
     belong to declared members. ``after``: a value has ended, so that a comma or bracket has to follow."""
-    first, _, places, leaves, children, _, _, _ = trie
-    lists, nodes, place, opened, seen = stack
+    first, _, positions, leaves, children, _, _, _ = trie
+    lists, nodes, position, opened, seen = stack
     starts, ends, begin = given[0], given[1], at
     at += ONE
     level, declared, after = np.int64(0), np.int64(0), False
-    lists[0], nodes[0], place[0], opened[0] = False, 0, _OBJECT, _NONE
+    lists[0], nodes[0], position[0], opened[0] = False, 0, _OBJECT, _NONE
     while level >= 0:
         at = space_end(at, end)
         if at >= end:
@@ -160,10 +160,10 @@ def _read_object(row: Any, at: Any, end: Any, out: Any, target: Any, trie: Any, 
                 return WRONG
             byte = load_byte(at)
             if in_list and level == declared:
-                place[level] += 1
+                position[level] += 1
         node = nodes[level] if level == declared else _NONE
         if in_list:
-            number = _member_at(place[declared], node, first, places)
+            number = _member_at(position[declared], node, first, positions)
         else:
             number, at = _member_by_name(at, end, node, trie, names)
             if at == WRONG:

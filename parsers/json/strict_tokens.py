@@ -36,15 +36,15 @@ def string_end(at: Any, end: Any) -> Any:
     while end - at >= _WIDE:
         special, beyond = json_specials(at), np.uint64(0)
         while special != 0:
-            place = trailing_zeros(special)
-            here = at + np.uint64(place)
+            index = trailing_zeros(special)
+            here = at + np.uint64(index)
             byte = load_byte(here)
             if byte == QUOTE:
                 return here + ONE
             if byte != BACKSLASH or escape_end(here + ONE, end) == WRONG:
                 return WRONG
-            special = np.uint32(special & ~(3 << place))  # the letter of an escape is none of its own
-            beyond = np.uint64(place == _LAST)
+            special = np.uint32(special & ~(3 << index))  # the letter of an escape is none of its own
+            beyond = np.uint64(index == _LAST)
         at += _WIDE + beyond
     return _short_string_end(at, end)
 
@@ -102,8 +102,8 @@ def scalar_end(at: Any, end: Any) -> Any:
     if load_byte(at) <= _NINE:
         return _number_end(at, end)
     word = np.uint32(0)
-    for place in range(4):
-        word = word << np.uint32(8) | np.uint32(load_byte(at + np.uint64(place)) if at + np.uint64(place) < end else 0)
+    for index in range(4):
+        word = word << np.uint32(8) | np.uint32(load_byte(at + np.uint64(index)) if at + np.uint64(index) < end else 0)
     if word in (_WORDS[0], _WORDS[1]):
         return at + np.uint64(4)
     return at + np.uint64(5) if word == _WORDS[2] and _is_byte(at + np.uint64(4), end, _SMALL_E) else WRONG

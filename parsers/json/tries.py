@@ -25,8 +25,8 @@ class MemberTrie(NamedTuple):
     slots: Any
     """The members by their names."""
 
-    places: Any
-    """Of each member, its place in an array, or -1."""
+    positions: Any
+    """Of each member, its position in an array, or -1."""
 
     leaves: Any
     """The number of the path that ends here, or -1."""
@@ -35,9 +35,9 @@ class MemberTrie(NamedTuple):
     """The member's own node, or -1."""
 
     has_names: Any
-    has_places: Any
+    has_positions: Any
     bounds: Any
-    """Where the members' names lie in ``names``; that of a place has no character."""
+    """Where the members' names lie in ``names``; that of a position has no character."""
 
     names: Any
     depth: int

@@ -68,15 +68,15 @@ def _kind(syntax: Any, at: Any) -> Any:
 @kernel_function
 def _separator_size(steps: Any, at: Any, end: Any) -> Any:
     """Bytes of the longest separator at ``at``, 0: there is none."""
-    state, place, found = np.uint64(0), at, at
+    state, position, found = np.uint64(0), at, at
     end = min(end, at + _MAX_SEPARATOR)
-    while place < end:
-        step = load_word(steps + (state * _ROW + np.uint64(load_byte(place))) * _WORD)
+    while position < end:
+        step = load_word(steps + (state * _ROW + np.uint64(load_byte(position))) * _WORD)
         if step == _NO_STEP:
             break
-        place += _ONE
+        position += _ONE
         if step & _ENDS != _NO_END:
-            found = place
+            found = position
         state = np.uint64(step & ~_ENDS)
     return found - at
 

@@ -84,8 +84,8 @@ def _one_character(at: Any, end: Any) -> Any:
     if end != at + size:
         return np.uint32(0)
     found = np.uint32(0)
-    for place in range(size):
-        found |= np.uint32(load_byte(at + np.uint64(place))) << np.uint32(8 * place)
+    for index in range(size):
+        found |= np.uint32(load_byte(at + np.uint64(index))) << np.uint32(8 * index)
     return found
 
 
@@ -124,8 +124,8 @@ def _is_delimiter(at: Any, end: Any, delimiter: Any, size: Any) -> Any:
     if end < at + size:
         return False
     same = True
-    for place in range(size):
-        same &= load_byte(at + np.uint64(place)) == np.uint8((delimiter >> np.uint32(8 * place)) & _LOW)
+    for index in range(size):
+        same &= load_byte(at + np.uint64(index)) == np.uint8((delimiter >> np.uint32(8 * index)) & _LOW)
     return same
 
 

@@ -37,7 +37,7 @@ ANY = np.int64(1 << 62)
 
 @kernel_function
 def _byte(at: Any, end: Any) -> Any:
-    """The byte at a place, 0 after the end; 0 is not part of any name, nor of the syntax."""
+    """The byte at an address, 0 after the end; 0 is not part of any name, nor of the syntax."""
     return load_byte(at) if at < end else np.uint8(0)
 
 
@@ -59,7 +59,7 @@ def spaces_end(at: Any, end: Any, max_spaces: Any) -> Any:
 
 @kernel_function
 def is_escape(at: Any, end: Any) -> Any:
-    """Whether the backslash at a place is one that escapes."""
+    """Whether the backslash at an address is one that escapes."""
     following = _byte(at + _ONE, end)
     return following in (_QUOTE, _BACKSLASH, _CLOSE)
 
@@ -90,8 +90,8 @@ def _is_repeated(at: Any, length: Any, seen: Any, count: Any) -> Any:
     """Whether a name is one of the ``count`` in ``seen``; if not, it becomes the next."""
     if count >= MAX_NAMES:
         return True
-    for place in range(count):
-        if seen[1, place] == length and same_bytes(at, np.uint64(seen[0, place]), length):
+    for index in range(count):
+        if seen[1, index] == length and same_bytes(at, np.uint64(seen[0, index]), length):
             return True
     seen[0, count], seen[1, count] = np.int64(at), length
     return False

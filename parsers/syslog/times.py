@@ -78,8 +78,8 @@ def _compile_read(context: TimeZoneContext) -> Read:
             distinct = materialize_array(take_rows(texts, rest)).cast(pa.string()).dictionary_encode()
             written, zones = _normalize(distinct.dictionary)
             values, fits = _shift(*layouts(written), zones)
-            places = distinct.indices.to_numpy()
-            micros[rest], good[rest] = values[places], fits[places]
+            indexes = distinct.indices.to_numpy()
+            micros[rest], good[rest] = values[indexes], fits[indexes]
         return micros, good
 
     return read

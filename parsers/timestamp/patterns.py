@@ -57,7 +57,7 @@ _ANY_ZONE = "|".join([_OFFSET, *sorted(ZONES, key=len, reverse=True), _ZONE_ID])
 
 
 class TimePatternError(ValueError):
-    """A pattern that cannot be read, with the place in it and a hint."""
+    """A pattern that cannot be read, with the position in it and a hint."""
 
     def __init__(self, message: str, at: int = 0, hint: str | None = None) -> None:
         super().__init__(message)
@@ -99,7 +99,7 @@ class TimePattern:
             shown = {section for section, there in zip(sections, present, strict=True) if there}
             elements = [element for element in self.elements if shown.issuperset(element.optional)]
             for widths in product(*(element.widths for element in elements)):
-                layout = _place_elements(elements, widths)
+                layout = _locate_elements(elements, widths)
                 if layout not in layouts:
                     layouts.append(layout)
                 if len(layouts) > MAX_LAYOUTS:
@@ -286,6 +286,6 @@ def _regex_parts(elements: Sequence[Element]) -> Iterator[str]:
     yield ")?" * len(open_sections)
 
 
-def _place_elements(elements: Sequence[Element], widths: Sequence[int]) -> list[tuple[Element, int, int]]:
-    ends = [sum(widths[: place + 1]) for place in range(len(widths))]
+def _locate_elements(elements: Sequence[Element], widths: Sequence[int]) -> list[tuple[Element, int, int]]:
+    ends = [sum(widths[: index + 1]) for index in range(len(widths))]
     return [(element, end - width, end) for element, width, end in zip(elements, widths, ends, strict=True)]

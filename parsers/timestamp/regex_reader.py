@@ -24,8 +24,8 @@ def read_regex(texts: pa.StringArray, regex: str) -> tuple[dict[str, Ints], Bool
         _FIELD.get(member.name, member.name): _GROUPS.get(member.name, _group_number)(values)
         for member, values in zip(found.type, found.flatten(), strict=True)
     }
-    places = [pc.struct_field(found, [number]) for number, member in enumerate(found.type) if member.name == "offset"]
-    return parts, good, _named_zones(places[0]) if places else {}
+    offsets = [pc.struct_field(found, [number]) for number, member in enumerate(found.type) if member.name == "offset"]
+    return parts, good, _named_zones(offsets[0]) if offsets else {}
 
 
 _FIELD = {"year2": "year", "month_name": "month"}
@@ -50,8 +50,8 @@ def _group_fraction(texts: pa.StringArray) -> Ints:
 
 def _group_month(texts: pa.StringArray) -> Ints:
     names = pa.array([name[:3] for name in MONTHS])
-    place = pc.index_in(pc.utf8_slice_codeunits(pc.ascii_lower(texts), 0, 3), value_set=names)
-    return pc.fill_null(place.cast(pa.int64()), -1).to_numpy(zero_copy_only=False) + 1
+    index = pc.index_in(pc.utf8_slice_codeunits(pc.ascii_lower(texts), 0, 3), value_set=names)
+    return pc.fill_null(index.cast(pa.int64()), -1).to_numpy(zero_copy_only=False) + 1
 
 
 def _group_ampm(texts: pa.StringArray) -> Ints:
@@ -70,12 +70,12 @@ def _named_zones(texts: pa.StringArray) -> dict[str, Ints]:
     import numpy as np
 
     encoded = pc.fill_null(texts, "").dictionary_encode()
-    places = {place: name.lower() for place, name in enumerate(encoded.dictionary.to_pylist()) if "/" in name}
-    if not places:
+    names = {index: name.lower() for index, name in enumerate(encoded.dictionary.to_pylist()) if "/" in name}
+    if not names:
         return {}
     which = encoded.indices.to_numpy(zero_copy_only=False)
-    known = {place: _zone_ids()[name] for place, name in places.items() if name in _zone_ids()}
-    rows = {zone: [place for place, name in known.items() if name == zone] for zone in dict.fromkeys(known.values())}
+    known = {index: _zone_ids()[name] for index, name in names.items() if name in _zone_ids()}
+    rows = {zone: [index for index, name in known.items() if name == zone] for zone in dict.fromkeys(known.values())}
     return {zone: np.flatnonzero(np.isin(which, spellings)) for zone, spellings in rows.items()}
 
 

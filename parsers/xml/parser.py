@@ -113,8 +113,8 @@ class Xml(Parser):
 
     def _columns(self, rows: list[list[Any] | str], types: dict[str, pa.DataType], reasons: pa.StringArray) -> Parsed:
         columns = {}
-        for place, (name, type_) in enumerate(types.items()):
-            found = [[] if isinstance(row, str) else row[place] for row in rows]
+        for index, (name, type_) in enumerate(types.items()):
+            found = [[] if isinstance(row, str) else row[index] for row in rows]
             columns[name], wrong = _column(found, name, type_)
             reasons = reasons if wrong is None else pc.coalesce(reasons, wrong)
         if self.rest is not None:

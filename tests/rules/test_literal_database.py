@@ -124,6 +124,6 @@ def test_of_grams_equally_rare_the_one_that_few_literals_have_is_chosen() -> Non
 
     eight, _, _, _ = choose_grams(pack(literals))
 
-    chosen = [one.data[place : place + 4] for one, place in zip(literals, eight.places.tolist(), strict=True)]
+    chosen = [one.data[place : place + 4] for one, place in zip(literals, eight.offsets.tolist(), strict=True)]
     assert len(set(chosen)) == 4
     assert not any(gram in b"https://" or gram in b"/index.html" for gram in chosen)

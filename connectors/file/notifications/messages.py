@@ -67,9 +67,9 @@ def _of_bridge(message: Mapping[str, Any]) -> Iterator[CreatedObject]:
         yield _named(message["detail"])
 
 
-def _named(place: Any) -> CreatedObject:
+def _named(record: Any) -> CreatedObject:
     try:
-        bucket, key = place["bucket"]["name"], place["object"]["key"]
+        bucket, key = record["bucket"]["name"], record["object"]["key"]
     except (TypeError, KeyError):
         raise UnknownMessageError("a record names no bucket and object") from None
     if not isinstance(bucket, str) or not isinstance(key, str):

@@ -21,8 +21,8 @@ def check_objects(uri: str) -> Iterator[Finding]:
     bucket, _, key = parts.path.partition("/")
     needs_container = parts.scheme in AZURE and not parts.login
     if not bucket or not key or GLOB_CHARACTERS.search(bucket) or needs_container:
-        place = "container@account.dfs.core.windows.net" if parts.scheme in AZURE else "bucket"
-        hint = f"write {parts.scheme}://{place}/folder/*.log"
+        container = "container@account.dfs.core.windows.net" if parts.scheme in AZURE else "bucket"
+        hint = f"write {parts.scheme}://{container}/folder/*.log"
         yield Finding("no-bucket", f"{without_options(uri)!r} does not name a bucket and the objects in it", ("path",), hint)
 
 

@@ -35,8 +35,8 @@ class ObjectPath(NamedTuple):
     @classmethod
     def of(cls, uri: str) -> ObjectPath:
         """Divide a URI."""
-        place, options = _divide(uri)
-        found = _URI.fullmatch(place)
+        address, options = _divide(uri)
+        found = _URI.fullmatch(address)
         assert found is not None, uri
         options = "" if options == _NO_OPTIONS else options
         return cls(found["scheme"], (found["login"] or "").rstrip("@"), found["path"], options)

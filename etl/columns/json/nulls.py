@@ -19,14 +19,14 @@ _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = (np.uint8(ord(text)) for text in "{}[]"
 
 
 @kernel
-def leave_out(text: Any, out: Any, ends: Any, places: Any, marks: Any) -> Any:
+def leave_out(text: Any, out: Any, ends: Any, positions: Any, marks: Any) -> Any:
     """``text`` → ``out`` without null members and without objects that had only such; the ends of its lines → ``ends``.
 
-    Returns the number of bytes written. ``places`` is int64[2, DEEPEST + 1] and ``marks`` bool[2, DEEPEST + 1], all 0: for each
-    depth, ``begins`` is where the current member begins, its comma included, and ``firsts`` where the first member of its
+    Returns the number of bytes written. ``positions`` is int64[2, DEEPEST + 1] and ``marks`` bool[2, DEEPEST + 1], all 0: for
+    each depth, ``begins`` is where the current member begins, its comma included, and ``firsts`` where the first member of its
     object begins.
     """
-    begins, firsts, is_object, shortened = places[0], places[1], marks[0], marks[1]
+    begins, firsts, is_object, shortened = positions[0], positions[1], marks[0], marks[1]
     depth, at, to, line = 0, 0, 0, 0
     while at < len(text):
         byte = text[at]

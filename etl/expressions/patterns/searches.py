@@ -49,10 +49,10 @@ def matched_text(tree: Node) -> Kernel:
 def match_position(tree: Node) -> Kernel:
     """The position of the match in characters, from 1; 0 if there is none. The tree must not match the empty text."""
     front = Capture(Repeat(Chars(ANY), 0, None, "lazy"), ALL)
-    return _make_kernel(sequence([Anchor("\\A"), front, simplify_end(tree)]), _places)
+    return _make_kernel(sequence([Anchor("\\A"), front, simplify_end(tree)]), _positions)
 
 
-def _places(text: pa.Array, scan: Scan) -> pa.Array:
+def _positions(text: pa.Array, scan: Scan) -> pa.Array:
     front = _without_nulls(materialize_array(scan.captures[ALL]))
     counted = pc.if_else(pa.array(scan.pattern >= 0), pc.add(pc.utf8_length(front), 1), 0)
     return _null_like(text, pc.cast(counted, pa.int32()))

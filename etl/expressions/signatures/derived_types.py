@@ -75,7 +75,7 @@ def _common_list(args: Sequence[BoundNode]) -> pa.DataType | None:
 
 
 def _list_and_item(item: int) -> Derive:
-    """Of an array and a value at this place."""
+    """Of an array, and of a value that is argument number ``item``."""
 
     def derive(args: Sequence[BoundNode]) -> pa.DataType | None:
         if _are_unknown(args) or not pa.types.is_list(args[0].type):
@@ -97,13 +97,13 @@ def _rounded_type(args: Sequence[BoundNode]) -> pa.DataType | None:
     type_, digits = args[0].type, args[1] if len(args) > 1 else None
     if not is_decimal(type_):
         return None
-    places = 0 if digits is None else digits.value if digits.is_literal else None
-    if not isinstance(places, int):
+    decimals = 0 if digits is None else digits.value if digits.is_literal else None
+    if not isinstance(decimals, int):
         return NULL
     whole = type_.precision - type_.scale + 1
-    if places < 0:
-        return pa.decimal128(min(38, max(whole, 1 - places)), 0)
-    scale = min(type_.scale, places)
+    if decimals < 0:
+        return pa.decimal128(min(38, max(whole, 1 - decimals)), 0)
+    scale = min(type_.scale, decimals)
     return pa.decimal128(min(38, whole + scale), scale)
 
 

@@ -86,8 +86,8 @@ def _put_text(digest: Any, signs: Any, ids: Any, row: Any) -> None:
     ids[row, 0], ids[row, 1] = np.uint8(0x31), np.uint8(0x3A)
     for n in range(7):
         group = np.int64(digest[3 * n]) << 16 | np.int64(digest[3 * n + 1]) << 8 | np.int64(digest[3 * n + 2])
-        for place in range(4):
-            ids[row, 2 + 4 * n + place] = signs[group >> (18 - 6 * place) & 63]
+        for index in range(4):
+            ids[row, 2 + 4 * n + index] = signs[group >> (18 - 6 * index) & 63]
     ids[row, 29] = np.uint8(0x3D)
 
 

@@ -77,7 +77,7 @@ def _words_after(keys: Sequence[str | None], at: int) -> Iterator[str]:
 
 
 def variable_kind(key: str | None, values: Sequence[MessageToken]) -> str:
-    """The kind of the values at a place; empty where all messages have the same word."""
+    """The kind of the values at a position; empty where all messages have the same word."""
     if key is not None and not (key[0] == "<" and key[1:-1] in VALUE_KINDS):
         return ""
     if key == "<quote>" and len(values) > 1 and len({piece.text for piece in values}) == 1:

@@ -173,7 +173,7 @@ def _convert(steps: TranslatedSteps, given: GivenOptions, where: Value | None) -
         if one.get("type") == "ip":
             made = Value(f"case when ip_version({made.sql}) is not null then {made.sql} end", TEXT, made.reads)
         if old == new:
-            _convert_in_place(steps, old, made, where)
+            _convert_field(steps, old, made, where)
             continue
         if new in draft.types:
             draft.set({new: choose(both(where, negation(is_null(made))), made, draft.field(new))})
@@ -184,7 +184,7 @@ def _convert(steps: TranslatedSteps, given: GivenOptions, where: Value | None) -
     return None
 
 
-def _convert_in_place(steps: TranslatedSteps, name: str, made: Value, where: Value | None) -> None:
+def _convert_field(steps: TranslatedSteps, name: str, made: Value, where: Value | None) -> None:
     """A field has one type here: what does not fit is null, with a comment that says so."""
     before = steps.draft.field(name)
     if made.type not in (TEXT, before.type):

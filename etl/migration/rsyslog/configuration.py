@@ -111,7 +111,7 @@ class ConfigurationReader:
 
     @property
     def location(self) -> str:
-        """The place that is read."""
+        """The location that is read."""
         line = self.text.count("\n", 0, self.at) + 1
         return f"{self.file}:{line}:{self.at - self.text.rfind(chr(10), 0, self.at)}"
 
@@ -151,17 +151,17 @@ class ConfigurationReader:
         return found
 
     def _statement(self, before: list[Statement]) -> list[Statement]:
-        place, text = self.location, self.text
+        location, text = self.location, self.text
         if text[self.at] == "$" and (directive := _DIRECTIVE.match(text, self.at)):
             self.at = directive.end()
-            return self._directive((directive[1] or directive[3]).lower(), (directive[2] or "").strip(), place)
+            return self._directive((directive[1] or directive[3]).lower(), (directive[2] or "").strip(), location)
         if selector := _SELECTOR.match(text, self.at):
             self.at = selector.end()
-            return [If(("prifilt", selector[1]), tuple(self._actions()), (), place)]
+            return [If(("prifilt", selector[1]), tuple(self._actions()), (), location)]
         if text[self.at] == ":" and (filtered := _PROPERTY_FILTER.match(text, self.at)) and "," in filtered[0]:
             self.at = filtered.end()
             node = ("filter", filtered[1], bool(filtered[2]), filtered[3], unescaped(filtered[4] or ""))
-            return [If(node, tuple(self._actions()), (), place)]
+            return [If(node, tuple(self._actions()), (), location)]
         if text[self.at] == "{":
             self.at += 1
             return self._block("}")
@@ -169,10 +169,10 @@ class ConfigurationReader:
         run = _STATEMENTS.get(word[0].lower()) if word else None
         if run is not None and word is not None:
             self.at = word.end()
-            return run(self, place)
+            return run(self, location)
         if word is not None and (element := re.compile(r"\s*\(").match(text, word.end())):
             self.at = element.end()
-            return self._element(word[0].lower(), place)
+            return self._element(word[0].lower(), location)
         return [self._legacy_action()]
 
     def _actions(self) -> list[Statement]:
@@ -195,7 +195,7 @@ class ConfigurationReader:
 
     def _legacy_action(self) -> Statement:
         """An action of one line: ``-/var/log/mail;Template``, ``@@host:514``, ``~``."""
-        place = self.location
+        location = self.location
         end = self.text.find("\n", self.at)
         end = len(self.text) if end < 0 else end
         line = re.sub(r"\s+#.*", "", self.text[self.at : end]).strip()
@@ -203,10 +203,10 @@ class ConfigurationReader:
             raise self._fail("an action is missing here")
         self.at = end
         if line in ("~", "stop"):
-            return Command("stop", "", place)
-        return legacy_action(line, place, self.pending)
+            return Command("stop", "", location)
+        return legacy_action(line, location, self.pending)
 
-    def _element(self, kind: str, place: str) -> list[Statement]:
+    def _element(self, kind: str, location: str) -> list[Statement]:
         parameters: dict[str, str | list[str]] = {}
         while not self._take(")"):
             found = _PARAMETER.match(self.text, self.at)
@@ -219,8 +219,8 @@ class ConfigurationReader:
         if kind in ("ruleset", "template") and self._take("{"):
             body = tuple(self._block("}"))
         if kind == "include":
-            return self._include(str(parameters.get("file", "")), place)
-        return [Element(kind, parameters, place, body)]
+            return self._include(str(parameters.get("file", "")), location)
+        return [Element(kind, parameters, location, body)]
 
     def _value(self) -> str | list[str]:
         if self._take("["):
@@ -238,13 +238,13 @@ class ConfigurationReader:
             return plain[0]
         raise self._fail("a value is missing here")
 
-    def _if(self, place: str) -> list[Statement]:
+    def _if(self, location: str) -> list[Statement]:
         condition, self.at = self._expression()
         self._skip()
         if self._word("then"):
             then = self._actions()
             otherwise = self._actions() if self._word("else") else []
-            return [If(condition, tuple(then), tuple(otherwise), place)]
+            return [If(condition, tuple(then), tuple(otherwise), location)]
         raise self._fail("'then' is missing here")
 
     def _word(self, word: str) -> bool:
@@ -261,7 +261,7 @@ class ConfigurationReader:
         except NoCounterpartError as error:
             raise self._fail(str(error)) from None
 
-    def _set(self, place: str) -> list[Statement]:
+    def _set(self, location: str) -> list[Statement]:
         self._skip()
         name = re.compile(r"\$[!./]?[\w!.@-]+").match(self.text, self.at)
         if name is None:
@@ -271,11 +271,11 @@ class ConfigurationReader:
         self._need("=")
         value, self.at = self._expression()
         self._need(";")
-        return [SetVariable(name[0], value, place)]
+        return [SetVariable(name[0], value, location)]
 
-    def _unset(self, place: str) -> list[Statement]:
+    def _unset(self, location: str) -> list[Statement]:
         name = self._argument()
-        return [SetVariable(name, None, place)]
+        return [SetVariable(name, None, location)]
 
     def _argument(self) -> str:
         self._skip()
@@ -286,34 +286,34 @@ class ConfigurationReader:
         self._take(";")
         return found[0]
 
-    def _foreach(self, place: str) -> list[Statement]:
+    def _foreach(self, location: str) -> list[Statement]:
         self.at = self.text.find("do", self.at) + 2
         self._need("{")
         self._block("}")
-        return [Command("foreach", "", place)]
+        return [Command("foreach", "", location)]
 
-    def _include(self, pattern: str, place: str) -> list[Statement]:
+    def _include(self, pattern: str, location: str) -> list[Statement]:
         path = Path(pattern)
         folder = path.parent if path.is_absolute() else self.file.parent / path.parent
         found = sorted(one for one in folder.glob(path.name) if one.is_file()) if path.name and folder.is_dir() else []
         found = [one for one in found if one.resolve() not in {known.resolve() for known in self.files}]
         if not found:
-            return [Command("include", pattern, place)]
+            return [Command("include", pattern, location)]
         return [one for file in found for one in ConfigurationReader(file, self.files, pending=self.pending).read()]
 
-    def _directive(self, name: str, value: str, place: str) -> list[Statement]:
+    def _directive(self, name: str, value: str, location: str) -> list[Statement]:
         if name == "includeconfig":
-            return self._include(f"{value}*" if value.endswith("/") else value, place)
+            return self._include(f"{value}*" if value.endswith("/") else value, location)
         if name == "template":
             key, _, rest = value.partition(",")
             quoted = _TEXT.search(rest)
             if quoted is None:
                 raise self._fail("the text of the template is missing")
-            return [Element("template", {"name": key.strip(), "type": "string", "string": unescaped(quoted[1] or "")}, place)]
+            return [Element("template", {"name": key.strip(), "type": "string", "string": unescaped(quoted[1] or "")}, location)]
         if name == "modload":
-            return [Element("module", {"load": value}, place)]
+            return [Element("module", {"load": value}, location)]
         if made := _LISTENERS.get(name):
-            return [Element("input", {**made(value), **self._bound()}, place)]
+            return [Element("input", {**made(value), **self._bound()}, location)]
         self.pending[name] = value
         return []
 
@@ -335,15 +335,15 @@ _STATEMENTS: dict[str, Callable[[ConfigurationReader, str], list[Statement]]] = 
     "set": ConfigurationReader._set,
     "reset": ConfigurationReader._set,
     "unset": ConfigurationReader._unset,
-    "stop": lambda _, place: [Command("stop", "", place)],
-    "continue": lambda _, place: [],
-    "call": lambda reader, place: [Command("call", reader._argument(), place)],
-    "call_indirect": lambda reader, place: [Command("call_indirect", reader._argument(), place)],
+    "stop": lambda _, location: [Command("stop", "", location)],
+    "continue": lambda _, location: [],
+    "call": lambda reader, location: [Command("call", reader._argument(), location)],
+    "call_indirect": lambda reader, location: [Command("call_indirect", reader._argument(), location)],
     "foreach": ConfigurationReader._foreach,
 }
 
 
-def legacy_action(line: str, place: str, pending: dict[str, str]) -> Statement:
+def legacy_action(line: str, location: str, pending: dict[str, str]) -> Statement:
     """An action of the older format as an element."""
     target, _, template = line.partition(";")
     target = target.strip()
@@ -353,18 +353,18 @@ def legacy_action(line: str, place: str, pending: dict[str, str]) -> Statement:
         protocol = "tcp" if target.startswith("@@") else "udp"
         found = re.fullmatch(r"@{1,2}(?:\(([^)]*)\))?(\[[^\]]+\]|[^:\s]+)(?::(\d+))?", target)
         if found is None:
-            return Command("action", line, place)
+            return Command("action", line, location)
         framing = {"tcp_framing": "octet-counted"} if "o" in (found[1] or "") else {}
         host = found[2].strip("[]")
         address: dict[str, str | list[str]] = {"type": "omfwd", "target": host, "port": found[3] or "514", "protocol": protocol}
-        return Element("action", {**made, **address, **framing}, place)
+        return Element("action", {**made, **address, **framing}, location)
     if target.lstrip("-").startswith("/"):
         made.setdefault("template", pending.get("actionfiledefaulttemplate", ""))
-        return Element("action", {**made, "type": "omfile", "file": target.lstrip("-")}, place)
+        return Element("action", {**made, "type": "omfile", "file": target.lstrip("-")}, location)
     if target.lstrip("-").startswith("?"):
         made.setdefault("template", pending.get("actionfiledefaulttemplate", ""))
-        return Element("action", {**made, "type": "omfile", "dynafile": target.lstrip("-?")}, place)
+        return Element("action", {**made, "type": "omfile", "dynafile": target.lstrip("-?")}, location)
     if module := re.fullmatch(r":(\w+):(.*)", target):
-        return Element("action", {**made, "type": module[1]}, place)
+        return Element("action", {**made, "type": module[1]}, location)
     kinds = {"|": "ompipe", ">": "ommysql", "^": "omprog"}
-    return Element("action", {**made, "type": kinds.get(target[:1], "omusrmsg")}, place)
+    return Element("action", {**made, "type": kinds.get(target[:1], "omusrmsg")}, location)

@@ -70,17 +70,17 @@ def string_parts(text: str) -> Sequence[TemplatePart]:
     """The parts of ``<%PRI%>%TIMESTAMP:::date-rfc3339%…``."""
     found: list[TemplatePart] = []
     at = 0
-    for place in _PLACEHOLDER.finditer(text):
-        found.append(TemplatePart(text[at : place.start()]))
-        name, _, rest = place[1].partition(":")
+    for placeholder in _PLACEHOLDER.finditer(text):
+        found.append(TemplatePart(text[at : placeholder.start()]))
+        name, _, rest = placeholder[1].partition(":")
         start, _, rest = rest.partition(":")
         end, _, rest = rest.partition(":")
         options, _, member = rest.partition(":")
         if start.startswith(("R", "F")):
-            raise NoCounterpartError(f"the property {place[0]} with a regular expression or a field")
+            raise NoCounterpartError(f"the property {placeholder[0]} with a regular expression or a field")
         made = tuple(one for one in options.lower().split(",") if one)
         found.append(TemplatePart("", name, made, start, end, member if "jsonf" in made else ""))
-        at = place.end()
+        at = placeholder.end()
         if len(found) > MAX_PARTS:
             raise NoCounterpartError("a template with more than 500 properties")
     return [*found, TemplatePart(text[at:])]

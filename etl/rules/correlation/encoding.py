@@ -31,7 +31,7 @@ def split_escaped(names: pa.StringArray, count: int) -> list[pa.StringArray]:
     import numpy as np
 
     flat = pc.split_pattern(names, END).flatten()
-    return [flat.take(pa.array(np.arange(place, len(flat), count + 1))) for place in range(count)]
+    return [flat.take(pa.array(np.arange(index, len(flat), count + 1))) for index in range(count)]
 
 
 def split_columns(names: pa.StringArray, count: int) -> list[pa.StringArray]:

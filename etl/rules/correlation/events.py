@@ -71,14 +71,14 @@ def _route(
     texts = {name: _text(events.column(name)) for name in {*route.group, *route.part, *route.values}}
     value = pc.binary_join_element_wise(*(texts[name] for name in route.values), ", ") if route.values else None
     order = np.argsort(numbered.numbers)
-    place = pa.array(np.array(numbered.indexes)[order[np.searchsorted(numbered.numbers, rule[hits], sorter=order)]])
+    index = pa.array(np.array(numbered.indexes)[order[np.searchsorted(numbered.numbers, rule[hits], sorter=order)]])
     columns = [
         pa.repeat(pa.scalar(route.head), count),
         _join([texts[name] for name in route.group], count),
         pa.repeat(pa.scalar(route.member), count),
         _join([texts[name] for name in route.part if route.member != route.head], count),
-        pa.array(route.orders, pa.int32()).take(place),
-        pa.array(route.rules, pa.string()).take(place),
+        pa.array(route.orders, pa.int32()).take(index),
+        pa.array(route.rules, pa.string()).take(index),
         pa.nulls(count, pa.string()) if value is None else value,
         pa.nulls(count, pa.string()) if sample is None else _text(events.column(sample)),
     ]

@@ -42,8 +42,8 @@ class Conditions(NamedTuple):
     shares: Any
     program_starts: Any
     program: Any
-    place_starts: Any
-    places: Any
+    order_starts: Any
+    orders: Any
 
 
 class BurstBuffer(NamedTuple):
@@ -113,18 +113,18 @@ def _is_true(program: Any, begin: Any, end: Any, present: Any, stamp: Any, stack
 
 
 @kernel_function
-def _completes(places: Any, begin: Any, end: Any, rank: Any, time: Any, span: Any, begun: Any) -> Any:
+def _completes(order: Any, begin: Any, end: Any, rank: Any, time: Any, span: Any, begun: Any) -> Any:
     """Whether an event is the last of all rules in their order. ``begun`` has, for each prefix of the order, the latest start of
     a run of events that completes it."""
     whole = False
-    for place in range(end - begin - 1, -1, -1):
-        if places[begin + place] != rank:
+    for rule in range(end - begin - 1, -1, -1):
+        if order[begin + rule] != rank:
             continue
-        start = begun[place - 1] if place > 0 else time
+        start = begun[rule - 1] if rule > 0 else time
         if start == _NEVER or start <= time - span:
             continue
-        begun[place] = max(begun[place], start)
-        whole = whole or place == end - begin - 1
+        begun[rule] = max(begun[rule], start)
+        whole = whole or rule == end - begin - 1
     return whole
 
 
@@ -157,9 +157,9 @@ def _holds(own: Any, at: Any, rows: Any, conditions: Any, total: Any, distinct: 
     """Whether the window that ends with an event meets the condition, and its measure."""
     kind = conditions.kinds[own]
     if kind == ORDER:
-        begin, end = conditions.place_starts[own], conditions.place_starts[own + 1]
+        begin, end = conditions.order_starts[own], conditions.order_starts[own + 1]
         span = conditions.spans[own]
-        return _completes(conditions.places, begin, end, rows.codes[at], rows.micros[at], span, scratch.begun), float(end - begin)
+        return _completes(conditions.orders, begin, end, rows.codes[at], rows.micros[at], span, scratch.begun), float(end - begin)
     if kind == EXPRESSION:
         begin, end = conditions.program_starts[own], conditions.program_starts[own + 1]
         return _is_true(conditions.program, begin, end, scratch.counts, 1, scratch.stack), float(distinct)
@@ -173,8 +173,8 @@ def _slide_slot(slot: Any, rows: Any, conditions: Any, bursts: Any, found: Any, 
     own, first, end = rows.member[slot], rows.starts[slot], rows.starts[slot + 1]
     span, counts = conditions.spans[own], scratch.counts
     total, distinct = 0.0, np.int64(0)
-    for place in range(conditions.place_starts[own + 1] - conditions.place_starts[own]):
-        scratch.begun[place] = _NEVER
+    for rule in range(conditions.order_starts[own + 1] - conditions.order_starts[own]):
+        scratch.begun[rule] = _NEVER
     for at in range(first, end):
         time = rows.micros[at]
         first, total, distinct = _remove_old(rows, first, time - span, total, distinct, counts)
@@ -240,10 +240,10 @@ def _sum(weights: Any, first: Any, end: Any) -> Any:
 @kernel_function
 def _percentile(ranked: Any, first: Any, end: Any, share: Any) -> Any:
     """Between two of sorted values."""
-    place = share * (end - first - 1)
-    low = np.int64(np.floor(place))
+    rank = share * (end - first - 1)
+    low = np.int64(np.floor(rank))
     high = min(low + 1, end - first - 1)
-    return ranked[first + low] + (ranked[first + high] - ranked[first + low]) * (place - low)
+    return ranked[first + low] + (ranked[first + high] - ranked[first + low]) * (rank - low)
 
 
 @kernel_function

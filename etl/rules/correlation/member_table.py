@@ -117,7 +117,7 @@ class MemberTable:
         return _join([list(_program(one)) for _, one in self.members], 2)
 
     @cached_property
-    def places(self) -> tuple[Any, Any]:
+    def orders(self) -> tuple[Any, Any]:
         """The ranks of rules in their order, and where those of each member begin."""
         ranks = [[one.rules.index(rule) for rule in one.rules] if _kind(one) == ORDER else [] for _, one in self.members]
         return _join(ranks, 1)
@@ -127,7 +127,7 @@ class MemberTable:
         """For kernels."""
         from etl.rules.correlation.kernels import Conditions
 
-        (program, program_starts), (places, place_starts) = self.program, self.places
+        (program, program_starts), (orders, order_starts) = self.program, self.orders
         return Conditions(
             self.spans,
             self.monotonic,
@@ -137,8 +137,8 @@ class MemberTable:
             self.shares,
             program_starts,
             program,
-            place_starts,
-            places,
+            order_starts,
+            orders,
         )
 
     @cached_property

@@ -97,9 +97,9 @@ def group_types(
     """The fields of alerts that hold groups, by the stream's names or aliases; text if a group's fields have several types."""
     found: dict[str, set[pa.DataType]] = {}
     for head in heads:
-        for place, name in enumerate(head.group_by):
+        for index, name in enumerate(head.group_by):
             types = found.setdefault(group_name(head, name, taxonomy), set())
-            types |= {known.field(route.group[place]).type for route in routes[head.id] if route.group[place] in known.names}
+            types |= {known.field(route.group[index]).type for route in routes[head.id] if route.group[index] in known.names}
     return pa.schema([(name, types.pop() if len(types) == 1 else pa.string()) for name, types in found.items()])
 
 

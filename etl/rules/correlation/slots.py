@@ -187,7 +187,7 @@ class Slots:
         """Make the memory that a kernel works in."""
         conditions = self.table.conditions
         max_codes = max(int(self.codes.max(initial=0)), self.table.max_rules) + 1
-        stack, begun = (np.empty(len(some) + 1, np.int64) for some in (conditions.program, conditions.places))
+        stack, begun = (np.empty(len(some) + 1, np.int64) for some in (conditions.program, conditions.orders))
         return ScratchBuffers(np.zeros(max_codes, np.int64), stack, begun)
 
 

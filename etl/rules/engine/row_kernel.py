@@ -42,13 +42,13 @@ def list_rows(rows: Any, found: Any) -> None:
     """``found`` int64[n]: the numbers of the n bits that are set, in order."""
     count = 0
     for word in range(rows.shape[0]):
-        value, place = rows[word], 0
+        value, bit = rows[word], 0
         while value != 0:
             if value & ONE:
-                found[count] = 64 * word + place
+                found[count] = 64 * word + bit
                 count += 1
             value >>= ONE
-            place += 1
+            bit += 1
 
 
 @kernel

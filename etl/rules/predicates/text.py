@@ -117,7 +117,7 @@ class Text(TextPredicate):
     def summarize(predicates: Sequence[Text]) -> str:
         """All in one scan."""
         kinds = Counter(_WHERE[one.kind] for one in predicates)
-        where = ", ".join(f"{count:,} {place}" for place, count in kinds.most_common())
+        where = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
         return f"{count_noun(len(predicates), 'literal')} in one scan ({where})"
 
 

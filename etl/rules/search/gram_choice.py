@@ -41,7 +41,7 @@ class LiteralGrams(NamedTuple):
     """uint64: all key bytes."""
     literals: Any
     """uint32: the literal's number."""
-    places: Any
+    offsets: Any
     """uint32: where in the literal its key bytes are."""
 
     def only(self, chosen: Any) -> LiteralGrams:
@@ -71,9 +71,9 @@ def choose_grams(
     wide = (literals.sizes[long] >= WIDE) & (frequencies is None or len(long) >= WIDE_FROM)
     firsts = np.concatenate([[0], np.cumsum(literals.sizes)])[:-1]
     words = fold_words(literals.data, GRAM)
-    places = _rarest(words, firsts[long], literals.sizes[long] - np.where(wide, WIDE, GRAM) + 1, frequencies)
-    at = firsts[long] + places
-    four = LiteralGrams(words[at], words[at].astype(np.uint64), long.astype(np.uint32), places.astype(np.uint32))
+    offsets = _rarest(words, firsts[long], literals.sizes[long] - np.where(wide, WIDE, GRAM) + 1, frequencies)
+    at = firsts[long] + offsets
+    four = LiteralGrams(words[at], words[at].astype(np.uint64), long.astype(np.uint32), offsets.astype(np.uint32))
     grams = [four.only(wide)._replace(keys=_wide_keys(literals.data, at[wide])), four.only(~wide)]
     for size in (3, 2):
         some = np.flatnonzero(anywhere & (literals.sizes == size))
@@ -83,15 +83,15 @@ def choose_grams(
 
 
 def _rarest(words: Any, firsts: Any, counts: Any, frequencies: Any) -> Any:
-    """int64[n]: the place of each literal's rarest gram; ``counts`` are the places at which one may begin."""
+    """int64[n]: the offset of each literal's rarest gram; ``counts`` are the numbers of offsets at which one may begin."""
     ends = np.cumsum(counts)
     of = np.repeat(np.arange(len(counts)), counts)
-    places = np.arange(len(of)) - np.repeat(ends - counts, counts)
-    found = words[firsts[of] + places]
+    offsets = np.arange(len(of)) - np.repeat(ends - counts, counts)
+    found = words[firsts[of] + offsets]
     _, which, shared = np.unique(found, return_inverse=True, return_counts=True)
     in_texts = frequencies[(found * MIX) >> np.uint32(16)] if frequencies is not None else np.zeros(len(found), np.uint8)
-    order = np.lexsort((places, shared[which], in_texts, of))  # of each literal the rarest comes first
-    return places[order[ends - counts]]
+    order = np.lexsort((offsets, shared[which], in_texts, of))  # of each literal the rarest comes first
+    return offsets[order[ends - counts]]
 
 
 def fold_words(data: Any, size: int) -> Any:
@@ -99,8 +99,8 @@ def fold_words(data: Any, size: int) -> Any:
     padded = np.concatenate([data, np.zeros(GRAM, np.uint8)]).astype(np.uint32)
     folded = LOW_CASE & np.uint32((1 << 8 * size) - 1)
     words = np.full(len(data) + 1, folded, np.uint32)
-    for place in range(size):
-        words |= padded[place : place + len(data) + 1] << np.uint32(8 * place)
+    for index in range(size):
+        words |= padded[index : index + len(data) + 1] << np.uint32(8 * index)
     return words
 
 

@@ -27,7 +27,7 @@ class LiteralSearch:
     def __init__(self, tables: LiteralTables) -> None:
         self.tables = tables._replace(bytes=tables.bytes.with_cases())
         self._arguments = self.tables.for_kernel()
-        self._found, self._places = np.empty((2, _FIRST_ROOM), np.int32), np.empty(int(POSITIONS), np.uint64)
+        self._found, self._positions = np.empty((2, _FIRST_ROOM), np.int32), np.empty(int(POSITIONS), np.uint64)
         self._last_text = np.empty(len(tables.bytes.sizes), np.int32)
 
     def find(self, texts: Texts) -> Iterator[tuple[Any, int]]:
@@ -47,7 +47,7 @@ class LiteralSearch:
 
     def _scan(self, texts: Texts, first: int, sink: tuple[Any, ...]) -> tuple[int, int]:
         self._last_text.fill(-1)
-        return find(texts.address, texts.length, first, *self._arguments, self._last_text, self._places, sink)
+        return find(texts.address, texts.length, first, *self._arguments, self._last_text, self._positions, sink)
 
 
 class LiteralDatabase:

@@ -31,13 +31,13 @@ def _search_slot(
     key: Any, at: Any, begin: Any, end: Any, index: Any, literals: Any, last_text: Any, sink: Any, count: Any, text: Any
 ) -> Any:
     """Compare the literals whose key bytes, which are at ``at``, have this key's hash."""
-    directory, checks, entries, places, shift = index
+    directory, checks, entries, offsets, shift = index
     hash_ = np.uint64(key) * MIXED
     slot, check = hash_ >> shift, np.uint32(hash_ >> SIXTEEN)
     for entry in range(directory[slot], directory[slot + ONE]):
         if checks[entry] == check:
             literal = entries[entry]
-            start = at - np.uint64(places[entry])
+            start = at - np.uint64(offsets[entry])
             fits = last_text[literal] != text and start >= begin and start + np.uint64(literals[1][literal]) <= end
             if fits and equals_literal(start, literal, literals):
                 last_text[literal] = text
@@ -49,8 +49,8 @@ def _search_slot(
 def _word(at: Any, size: Any) -> Any:
     """One to three bytes at an address as a number."""
     word = np.uint32(0)
-    for place in range(size):
-        word = np.uint32(word | np.uint32(load_byte(at + np.uint64(place))) << np.uint32(8 * place))
+    for index in range(size):
+        word = np.uint32(word | np.uint32(load_byte(at + np.uint64(index))) << np.uint32(8 * index))
     return word
 
 
@@ -118,7 +118,8 @@ def _find_single(begin: Any, end: Any, singles: Any, sink: Any, count: Any, text
 
 @inlined
 def _find_anywhere(
-    begin: Any, end: Any, sieves: Any, indexes: Any, literals: Any, last_text: Any, places: Any, sink: Any, count: Any, text: Any
+    begin: Any, end: Any, sieves: Any, indexes: Any, literals: Any, last_text: Any, addresses: Any, sink: Any, count: Any,
+    text: Any,
 ) -> Any:  # fmt: skip
     four, shift, three, three_shift, two, any_short, any_three = sieves
     at = begin
@@ -128,24 +129,24 @@ def _find_anywhere(
         if any_three:
             while at < stop:
                 word = load_word(at) | LOW_CASE
-                places[several] = at
+                addresses[several] = at
                 several += np.uint64(_may_be_four(word, four, shift) | _may_be_short(word, three, three_shift, two))
                 at += ONE
         elif any_short:
             while at < stop:
                 word = load_word(at) | LOW_CASE
-                places[several] = at
+                addresses[several] = at
                 several += np.uint64(_may_be_four(word, four, shift) | np.uint32(two[word & TWO_BYTES]))
                 at += ONE
         else:
             while at < stop:
-                places[several] = at
+                addresses[several] = at
                 several += np.uint64(_may_be_four(load_word(at) | LOW_CASE, four, shift))
                 at += ONE
         for n in range(np.int64(several)):
-            place = places[n]
-            word = load_word(place) | LOW_CASE
-            count = _look_up(word, place, begin, end, sieves, indexes, literals, last_text, sink, count, text)
+            address = addresses[n]
+            word = load_word(address) | LOW_CASE
+            count = _look_up(word, address, begin, end, sieves, indexes, literals, last_text, sink, count, text)
     if any_short:
         while at < end:
             word = _word(at, np.int64(end - at)) | LOW_CASE
@@ -157,13 +158,13 @@ def _find_anywhere(
 @kernel
 def find(
     address: Any, length: Any, first: Any, sieves: Any, indexes: Any, singles: Any, edges: Any, heads: Any, tails: Any,
-    wholes: Any, literals: Any, last_text: Any, places: Any, sink: Any,
+    wholes: Any, literals: Any, last_text: Any, addresses: Any, sink: Any,
 ) -> Any:  # fmt: skip
     """Find which literals are in which texts, from text ``first`` on, each once a text.
 
     ``sink`` is found, rows, owners, bits and hits. With ``rows`` int64[texts], the bit of the text's row is set in ``bits``
     uint64[owners, words] for the literal's number in ``owners``, and counted in ``hits``. Without (``rows`` is empty), pairs are
-    put into ``found`` int32[2, room]. ``last_text`` int32[literals] is -1, ``places`` uint64[POSITIONS] is working memory.
+    put into ``found`` int32[2, room]. ``last_text`` int32[literals] is -1, ``addresses`` uint64[POSITIONS] is working memory.
     Returns the number of pairs, and the first text that was not scanned because ``found`` was full.
     """
     count, texts = 0, address.shape[0]
@@ -174,7 +175,7 @@ def find(
             continue
         before = count
         begin, end = address[text], address[text] + np.uint64(length[text])
-        count = _find_anywhere(begin, end, sieves, indexes, literals, last_text, places, sink, count, text)
+        count = _find_anywhere(begin, end, sieves, indexes, literals, last_text, addresses, sink, count, text)
         count = _find_single(begin, end, singles, sink, count, text)
         count = find_at_edges(begin, end, edges, heads, tails, wholes, literals, sink, count, text)
         if count > sink[0].shape[1]:

@@ -44,7 +44,7 @@ class GramIndex(NamedTuple):
     """uint32[n]: further bits of the hash."""
     literals: Any
     """uint32[n]."""
-    places: Any
+    offsets: Any
     """uint32[n]: where in the literal the key bytes are."""
 
 
@@ -158,7 +158,7 @@ def _build_sieves(grams: Sequence[LiteralGrams]) -> Sieves:
 
 def _build_index(grams: LiteralGrams) -> GramIndex:
     directory, checks, order = _sort_by_hash(grams.keys * MIXED)
-    return GramIndex(*map(freeze, (directory, checks, grams.literals[order], grams.places[order])))
+    return GramIndex(*map(freeze, (directory, checks, grams.literals[order], grams.offsets[order])))
 
 
 def _sort_by_hash(hashes: Any) -> tuple[Any, Any, Any]:

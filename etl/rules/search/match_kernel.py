@@ -22,8 +22,8 @@ def equals_literal(at: Any, literal: Any, literals: Any) -> Any:
     data, cases = literals[2] + first, literals[3] + first
     if size < FOUR:
         differing = False
-        for place in range(size):
-            differing |= load_byte(at + place) | load_byte(cases + place) != load_byte(data + place)
+        for index in range(size):
+            differing |= load_byte(at + index) | load_byte(cases + index) != load_byte(data + index)
         return not differing
     if size < EIGHT:
         last = size - FOUR
@@ -59,12 +59,12 @@ def contains_literal(begin: Any, length: Any, literal: Any, literals: Any) -> An
         at = min(at, end - SIXTEEN)  # some positions twice, instead of bytes after the text
         begins = equal_bytes(at, low) | equal_bytes(at, other_low)
         both = begins & (equal_bytes(at + last, high) | equal_bytes(at + last, other_high))
-        place = at
+        candidate = at
         while both != 0:
-            if both & np.uint32(1) and equals_literal(place, literal, literals):
+            if both & np.uint32(1) and equals_literal(candidate, literal, literals):
                 return True
             both >>= np.uint32(1)
-            place += ONE
+            candidate += ONE
         at += SIXTEEN
     return False
 

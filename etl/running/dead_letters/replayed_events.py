@@ -39,7 +39,7 @@ class ReplaySource(Source):
     path: str = ""
 
     def fields(self) -> Schema:
-        """The fields at the place where the events enter."""
+        """The fields where the events enter."""
         return self.columns
 
     def start(self) -> Offset:

@@ -69,7 +69,7 @@ class TransitionTables:
     patterns: Array
     """int32: for each final, its pattern; `UNKNOWN` for texts that need training or another engine."""
 
-    places: Array
+    capture_registers: Array
     """int32[·, 2 * captures]: for each final, the registers of begin and end, `HERE` or `UNSET`."""
 
     registers: int
@@ -100,7 +100,7 @@ def _lay_out(automaton: Automaton, dfa: Dfa) -> TransitionTables:
     entries[:, : dfa.next.shape[1]] = (row[dfa.next[order]] << shift) | (lists[dfa.moves[order]] << STATE_BITS)
     bounds = np.searchsorted(kinds[order], [RUNNING, FINDING, SKIPPING, DECIDED], side="right")
     names = tuple(dict.fromkeys(automaton.program.names))
-    used, patterns, places = _finals(automaton, dfa, registers, names)
+    used, patterns, registers_of_finals = _finals(automaton, dfa, registers, names)
     return TransitionTables(
         entries.astype(np.uint32).reshape(-1),
         dfa.classes.astype(np.uint8),
@@ -114,7 +114,7 @@ def _lay_out(automaton: Automaton, dfa: Dfa) -> TransitionTables:
         move_from,
         np.array([used[final] for final in dfa.final[order]], np.int32),
         patterns,
-        places,
+        registers_of_finals,
         len(registers),
         names,
     )
@@ -169,15 +169,18 @@ def _finals(
     finals = [(number, final) for final, number in automaton.finals.items() if number in numbers]
     used = {-1: -1, UNKNOWN: len(finals)} | {number: n for n, (number, _) in enumerate(finals)}
     patterns = np.full(len(finals) + 1, UNKNOWN, np.int32)
-    places = np.full((len(finals) + 1, 2 * len(names)), UNSET, np.int32)
+    capture_registers = np.full((len(finals) + 1, 2 * len(names)), UNSET, np.int32)
     for n, (_, final) in enumerate(finals):
         patterns[n] = final.pattern
-        place = dict(final.registers)
-        for tag in [tag for tag in place if tag % 2 == 0][::-1]:  # of captures of one name, the first that took part wins
-            if UNSET not in (place[tag], place[tag + 1]):
+        register_of = dict(final.registers)
+        for tag in [tag for tag in register_of if tag % 2 == 0][::-1]:  # of captures of one name, the first that took part wins
+            if UNSET not in (register_of[tag], register_of[tag + 1]):
                 at = 2 * names.index(automaton.program.names[tag // 2])
-                places[n, at : at + 2] = [registers.get(place[tag], place[tag]), registers.get(place[tag + 1], place[tag + 1])]
-    return used, patterns, places
+                capture_registers[n, at : at + 2] = [
+                    registers.get(register_of[tag], register_of[tag]),
+                    registers.get(register_of[tag + 1], register_of[tag + 1]),
+                ]
+    return used, patterns, capture_registers
 
 
 def _int32(numbers: list[int]) -> Array:

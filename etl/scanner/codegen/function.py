@@ -159,9 +159,9 @@ class _Function:
 
     def _move(self, moves: Sequence[Move], here: Any) -> None:
         for target, source in moves:
-            store(self._build, self._place(source, here), self._register(target))
+            store(self._build, self._position(source, here), self._register(target))
 
-    def _place(self, source: int, here: Any) -> Any:
+    def _position(self, source: int, here: Any) -> Any:
         """A position in the text: that of a register, or that of the address ``here``."""
         if source == HERE:
             return self._build.trunc(self._build.sub(here, self._text), WORD)
@@ -187,15 +187,15 @@ class _Function:
         pattern = NONE if number < 0 else WORD(int(it.patterns[number]) & 0xFFFFFFFF)
         store(build, pattern, build.add(self._pattern, build.mul(row, LONG(4))))
         here = self._code.here
-        for capture in range(it.places.shape[1] // 2):
+        for capture in range(it.capture_registers.shape[1] // 2):
             at = build.add(build.mul(self._texts, LONG(capture)), row)
             view = build.add(self._views, build.mul(at, LONG(VIEW_BYTES)))
-            begin, end = (UNSET, UNSET) if number < 0 else it.places[number, 2 * capture : 2 * capture + 2].tolist()
+            begin, end = (UNSET, UNSET) if number < 0 else it.capture_registers[number, 2 * capture : 2 * capture + 2].tolist()
             if begin == UNSET:
                 store(build, splat(0), view)
                 store(build, BYTE(0), build.add(self._valid, at))
             else:
-                self._capture(view, build.add(self._valid, at), self._place(begin, here), self._place(end, here))
+                self._capture(view, build.add(self._valid, at), self._position(begin, here), self._position(end, here))
 
     def _capture(self, view: Any, valid: Any, begin: Any, end: Any) -> None:
         build = self._build

@@ -68,5 +68,5 @@ class LoadedCode:
         """Does what `etl.scanner.kernel.scan` does with tables; releases the GIL."""
         registers = np.empty(self._registers + 1, np.int32)
         arrays = (registers, found.pattern, found.views, found.valid)
-        places = [array.ctypes.data for array in arrays]
-        self._scan(texts.address.ctypes.data, texts.length.ctypes.data, len(texts.address), texts.base, *places)
+        addresses = [array.ctypes.data for array in arrays]
+        self._scan(texts.address.ctypes.data, texts.length.ctypes.data, len(texts.address), texts.base, *addresses)

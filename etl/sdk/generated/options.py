@@ -259,7 +259,7 @@ class RunOptions(TypedDict, total=False):
     max_ahead: Duration
     """How far the time of an event may be ahead of the time of reading, where a step goes by event time; events that are further ahead are dead letters."""
     max_commit: Duration
-    """How long one call of a sink in the driver may take, such as the commit of a micro-batch, or of a source that plans one, or the reading of a look-up table; then it is interrupted, and the pipeline fails. A call that takes a minute is reported with the place of its code."""
+    """How long one call of a sink in the driver may take, such as the commit of a micro-batch, or of a source that plans one, or the reading of a look-up table; then it is interrupted, and the pipeline fails. A call that takes a minute is reported with the location of its code."""
     fsync: bool
     """Wait until the disk has what stateful steps remember, which then survives a power failure; without, it survives the end of any process."""
     parallelism: int | None

@@ -1250,9 +1250,9 @@ class Steps:
         self,
         fields: Mapping[str, str],
     ) -> Stream:
-        """Give fields other names, all at once, so that two can change places.
+        """Give fields other names, all at once, so that two can be exchanged.
 
-        A prefix renames all fields under it: ``src: source`` makes ``src.ip`` to ``source.ip``. Fields keep their place.
+        A prefix renames all fields under it: ``src: source`` makes ``src.ip`` to ``source.ip``. Fields keep their position.
         No event is lost, and nothing is copied.
 
         Example::
@@ -1866,7 +1866,7 @@ class Steps:
         Args:
             field: The array.
             target: Field that takes the element; none means the array's own name. Default: none.
-            position: Field that takes the element's place in the array, from 0. Default: none.
+            position: Field that takes the element's position in the array, from 0. Default: none.
             empty: What happens to an event whose array is empty or null; kept, it has null for the element. Default:
                 drop.
         """

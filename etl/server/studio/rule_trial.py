@@ -50,8 +50,8 @@ def _count(rules: RuleSet) -> int:
 def _problem(problem: RuleProblem) -> dict[str, Any]:
     """A problem as the editor shows it, at the key that it is about."""
     location = locate_problem(problem)
-    place = {"line": location.line, "column": location.column}
-    return {**place, "code": "rule", "severity": "error", "message": cut(problem.message, MAX_CHARACTERS)}
+    position = {"line": location.line, "column": location.column}
+    return {**position, "code": "rule", "severity": "error", "message": cut(problem.message, MAX_CHARACTERS)}
 
 
 def _failure(rule: Rule, case: Any, taxonomy: Any) -> str | None:

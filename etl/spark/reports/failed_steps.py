@@ -31,8 +31,8 @@ def describe_failed_step(full_text: str, steps: Sequence[StepNode]) -> str:
         fragment = found["line"][found["carets"].count(" ") : len(found["carets"])]
         options = _options_with_line(found["line"], steps) or _options_with_part(fragment, steps)
         if options:
-            places = ", or in ".join(map(_describe_option, options[:_MAX_STEPS]))
-            return f"; it is {cut(fragment, _MAX_SHOWN_CHARACTERS)} in {places}"
+            options_named = ", or in ".join(map(_describe_option, options[:_MAX_STEPS]))
+            return f"; it is {cut(fragment, _MAX_SHOWN_CHARACTERS)} in {options_named}"
     caller = _CALLER.search(full_text)
     callers = [node for node in steps if caller is not None and node.step.type == caller["module"]]
     if len(callers) == 1:

@@ -29,8 +29,8 @@ Remembered = dict[str, Any]
 
 def names_of(query: str, node: StepNode) -> set[str]:
     """What a user can call a stateful step, if no other step is called that."""
-    place, _, type_ = node.id.rpartition(" ")
-    return {f"{query}/{node.id}", node.id, place, place.partition("[")[0], type_, query}
+    path, _, type_ = node.id.rpartition(" ")
+    return {f"{query}/{node.id}", node.id, path, path.partition("[")[0], type_, query}
 
 
 def find_step(plan: Plan, requested: str) -> tuple[str, int]:

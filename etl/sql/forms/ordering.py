@@ -14,7 +14,7 @@ from etl.sql.relation import FOR_EVER, Relation, Settings, StepText
 from etl.sql.statements import ScriptError, start
 from etl.sql.windows import time_options
 
-PLACE = "row_place"
+ROW_NUMBER_FIELD = "row_place"
 """Field with the number of a row in the order."""
 
 
@@ -78,14 +78,14 @@ def _number(node: Any, at: int, default: int | None = None) -> int:
 
 
 def ordered_rows(relation: Relation, ordering: Ordering, settings: Settings) -> Relation:
-    """The relation in this order, with at most ``limit`` rows; a field `PLACE` may be added. Raises ScriptError."""
+    """The relation in this order, with at most ``limit`` rows; a field `ROW_NUMBER_FIELD` may be added. Raises ScriptError."""
     if ordering.limit == 0:
         return relation.then(StepText({"type": "filter", "where": "false"}, ordering.at))
     order = order_texts(ordering.order, relation.scope)
     is_cut = ordering.limit is not None or ordering.offset > 0
     if settings.is_batch:
         options: dict[str, Any] = {"type": "over_all"} | ({"order_by": order} if order else {})
-        options |= {"aggregates": {PLACE: "row_number()"}} if is_cut else {}
+        options |= {"aggregates": {ROW_NUMBER_FIELD: "row_number()"}} if is_cut else {}
         relation = relation.then(StepText(options, ordering.at), is_exact=False, changes_at=None)
         return _cut(relation, ordering) if is_cut else relation
     if order and ordering.limit is None:
@@ -99,15 +99,15 @@ def ordered_rows(relation: Relation, ordering: Ordering, settings: Settings) -> 
 
 
 def _cut(relation: Relation, ordering: Ordering, until: bool = True) -> Relation:
-    parts = [f"{PLACE} > {ordering.offset}"] if ordering.offset else []
+    parts = [f"{ROW_NUMBER_FIELD} > {ordering.offset}"] if ordering.offset else []
     if until and ordering.limit is not None:
-        parts.append(f"{PLACE} <= {ordering.offset + ordering.limit}")
+        parts.append(f"{ROW_NUMBER_FIELD} <= {ordering.offset + ordering.limit}")
     return relation.then(StepText({"type": "filter", "where": " and ".join(parts)}, ordering.at)) if parts else relation
 
 
 def _numbered(relation: Relation, at: int) -> Relation:
     """Rows with their numbers, in the order in which they come."""
-    options = {"type": "over", "keys": [ONE_KEY], "aggregates": {PLACE: "count(*)"}}
+    options = {"type": "over", "keys": [ONE_KEY], "aggregates": {ROW_NUMBER_FIELD: "count(*)"}}
     one_key = StepText({"type": "set", "fields": {ONE_KEY: "1"}}, at)
     return relation.then(one_key, StepText(options, at), is_exact=False)
 
@@ -118,7 +118,7 @@ def _best(relation: Relation, ordering: Ordering, order: dict[str, str], setting
     by, *then = order
     options: dict[str, Any] = {"type": "top", "by": by, "order": order[by], "nulls": "smallest"}
     options |= {"then": {text: order[text] for text in then}} if then else {}
-    options |= {"limit": ordering.offset + ordering.limit, "rank": PLACE, "changelog": True}
+    options |= {"limit": ordering.offset + ordering.limit, "rank": ROW_NUMBER_FIELD, "changelog": True}
     options |= {} if settings.ttl == FOR_EVER else {"ttl": settings.ttl}
     relation = relation.then(StepText(options, ordering.at), is_exact=False, changes_at=ordering.at)
     return _cut(relation, ordering, until=False)
@@ -139,12 +139,12 @@ def _in_order_of_time(relation: Relation, ordering: Ordering) -> Relation:
         raise ScriptError("unsupported-sql", "ORDER BY over a stream has no end to wait for", ordering.at, hint)
     if column.time.late is None:
         return relation
-    options = {"type": "over", "keys": [ONE_KEY], **time_options(column), "aggregates": {PLACE: "count(*)"}}
+    options = {"type": "over", "keys": [ONE_KEY], **time_options(column), "aggregates": {ROW_NUMBER_FIELD: "count(*)"}}
     one_key = StepText({"type": "set", "fields": {ONE_KEY: "1"}}, ordering.at)
     return relation.then(one_key, StepText(options, ordering.at), is_exact=False)
 
 
-def without_place(relation: Relation, scope: Scope, at: int) -> Relation:
+def without_row_number(relation: Relation, scope: Scope, at: int) -> Relation:
     """The columns of the scope alone."""
     fields = {leaf.field: quoted(leaf.field) for column in scope.columns for leaf in leaves(column)}
     return relation.then(StepText({"type": "select", "fields": fields}, at), scope=scope, is_exact=True)

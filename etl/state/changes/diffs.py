@@ -83,9 +83,9 @@ def remaining_rows(rows: pa.Table, weights: Numbers, names: list[str]) -> Number
     ordered = weights[groups.order]
     totals = np.add.reduceat(ordered, groups.firsts[:-1]) if len(ordered) else ordered
     sizes = groups.sizes
-    place = np.arange(len(ordered)) - np.repeat(groups.firsts[:-1], sizes)
+    index = np.arange(len(ordered)) - np.repeat(groups.firsts[:-1], sizes)
     total = np.repeat(totals, sizes)
-    keeps = ((total > 0) & (place < total)) | ((total < 0) & (place >= np.repeat(sizes, sizes) + total))
+    keeps = ((total > 0) & (index < total)) | ((total < 0) & (index >= np.repeat(sizes, sizes) + total))
     found: Numbers = np.sort(groups.order[keeps])
     return found
 

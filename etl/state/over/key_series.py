@@ -62,10 +62,10 @@ class KeySeries:
         last = order[until[counts > 0] - 1]
         bases = np.zeros(len(counts), np.int64)
         bases[counts > 0] = numbers(past, SEQUENCE)[last] + 1
-        places, sequence = np.empty((2, len(times)), np.int64)
-        places[groups.order] = at_events
+        positions, sequence = np.empty((2, len(times)), np.int64)
+        positions[groups.order] = at_events
         sequence[groups.order] = np.arange(len(times)) + np.repeat(bases - groups.firsts[:-1], groups.sizes)
-        return cls(past, source, last, places, sequence, Frames.of(begins, all_times, within, rows))
+        return cls(past, source, last, positions, sequence, Frames.of(begins, all_times, within, rows))
 
     def column(self, name: str, lifted: pa.Array, last_only: bool) -> pa.Array:
         """A column of past rows and events; ``last_only``: null in past rows that are not the last of their key."""

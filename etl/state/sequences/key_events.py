@@ -58,9 +58,9 @@ class KeyEvents(NamedTuple):
             table = table.select([TIME, *(name for name in names if name in table.column_names and name != TIME)])
             found.append(table.take(pa.array(self.row[events[own]])))
             order.append(own)
-        places = np.empty(len(events), np.int64)
-        places[np.concatenate(order)] = np.arange(len(events))
-        rows = pa.concat_tables(found, promote_options="default").take(pa.array(places))
+        positions = np.empty(len(events), np.int64)
+        positions[np.concatenate(order)] = np.arange(len(events))
+        rows = pa.concat_tables(found, promote_options="default").take(pa.array(positions))
         return rows.select([name for name in names if name in rows.column_names])
 
 

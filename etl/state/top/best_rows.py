@@ -135,8 +135,8 @@ def _changes(order: Numbers, columns: Sequence[Numbers]) -> Numbers:
 
 def _firsts(order: Numbers, keys: Sequence[Numbers], combinations: Numbers) -> Numbers:
     """bool[n]: which rows in this order are the first of their key with their combination."""
-    places = np.arange(len(order))
-    by_combination = np.lexsort((places, combinations[order], *(key[order] for key in keys)))
+    positions = np.arange(len(order))
+    by_combination = np.lexsort((positions, combinations[order], *(key[order] for key in keys)))
     found = np.empty(len(order), bool)
     found[by_combination] = _changes(order[by_combination], (*keys, combinations))
     return found

@@ -68,7 +68,7 @@ class RankedRows:
     """int64[keys + 1]: where the best rows of each key so far begin."""
     panes: Numbers
     """int64[keys]: the pane of each key's rows so far."""
-    places: Numbers
+    found_rows: Numbers
     """int64[known]: which row of ``found`` each of the best rows so far is."""
     found: FoundRows
     new: pa.Table
@@ -80,14 +80,14 @@ class RankedRows:
     @property
     def known_rows(self) -> int:
         """The number of the best rows so far."""
-        return len(self.places)
+        return len(self.found_rows)
 
     def filter_known(self, remains: Numbers) -> RankedRows:
         """The rows without those of the best ones so far that do not remain (bool[known])."""
         before = np.append(0, np.cumsum(remains))
         rows = np.append(remains, np.ones(len(self.new), bool))
         values, times = self.values.filter(pa.array(rows)), self.times[rows]
-        return replace(self, firsts=before[self.firsts], places=self.places[remains], values=values, times=times)
+        return replace(self, firsts=before[self.firsts], found_rows=self.found_rows[remains], values=values, times=times)
 
     def take(self, rows: Numbers, names: Sequence[str]) -> pa.Table:
         """These columns of rows by their numbers."""
@@ -96,8 +96,8 @@ class RankedRows:
         if not is_known.any():
             return new.take(pa.array(rows - self.known_rows))
         needed = np.zeros(len(self.found.keys), bool)
-        needed[self.places[rows[is_known]]] = True
+        needed[self.found_rows[rows[is_known]]] = True
         counts = np.cumsum(needed)
         at = rows - self.known_rows + counts[-1]
-        at[is_known] = counts[self.places[rows[is_known]]] - 1
+        at[is_known] = counts[self.found_rows[rows[is_known]]] - 1
         return whole([self.found.read(names, needed), new]).take(pa.array(at))

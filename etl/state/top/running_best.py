@@ -111,7 +111,7 @@ class RunningBest(WaitingEvents):
         """The best rows of these keys so far, and the new rows."""
         names, panes = self._compared_columns, np.full(len(groups.hash), NEVER)
         found = FoundRows.of(groups, past, names if self.ttl.micros is None else [*names, PANE])
-        keys, known, places = found.keys, found.columns, np.arange(len(found.keys))
+        keys, known, found_rows = found.keys, found.columns, np.arange(len(found.keys))
         if not len(keys):
             firsts = np.zeros(len(panes) + 1, np.int64)
             return RankedRows(firsts, panes, keys, found, rows, rows.select(names), numbers(rows, TIME))
@@ -120,18 +120,18 @@ class RunningBest(WaitingEvents):
         else:
             own = numbers(known, PANE)
             np.maximum.at(panes, keys, own)
-            places = np.flatnonzero(own == panes[keys])
-            keys, known = keys[places], known.take(pa.array(places))
+            found_rows = np.flatnonzero(own == panes[keys])
+            keys, known = keys[found_rows], known.take(pa.array(found_rows))
 
         def read(name: str, needed: Numbers) -> Numbers:
-            return found.numbers(name, np.isin(np.arange(len(found.keys)), places[needed]))[places]
+            return found.numbers(name, np.isin(np.arange(len(found.keys)), found_rows[needed]))[found_rows]
 
         best = self.ranking.best_of_keys(keys, known, read)
         firsts = np.append(0, np.cumsum(np.bincount(keys[best], minlength=len(panes))))
         known = known.select(names).take(pa.array(best))
         times = numbers(known, TIME) if TIME in names else np.zeros(len(best), np.int64)
         values, times = whole([known, rows.select(names)]), np.append(times, numbers(rows, TIME))
-        return RankedRows(firsts, panes, places[best], found, rows, values, times)
+        return RankedRows(firsts, panes, found_rows[best], found, rows, values, times)
 
     @property
     def _compared_columns(self) -> list[str]:
@@ -157,17 +157,19 @@ class RunningBest(WaitingEvents):
         """Each event that leaves, then the one for which it does."""
         leaves = left >= 0
         at = np.cumsum(1 + leaves) - 1
-        chosen, kinds, places = np.empty((3, len(events) + int(leaves.sum())), np.int64)
-        chosen[at], kinds[at], places[at] = events, updates, ranks
+        chosen, kinds, ranks_after = np.empty((3, len(events) + int(leaves.sum())), np.int64)
+        chosen[at], kinds[at], ranks_after[at] = events, updates, ranks
         before = at[leaves] - 1
-        chosen[before], kinds[before], places[before] = left[leaves], len(CHANGES) - 1, 0
+        chosen[before], kinds[before], ranks_after[before] = left[leaves], len(CHANGES) - 1, 0
         changes = pa.array(CHANGES).take(pa.array(kinds))
         names = self._event_columns(ranked.new)
         rows = ranked.take(chosen, [name for name in names if name not in self._texts_of_keys])
         for name in filter(self._texts_of_keys.__contains__, names):
             rows = rows.append_column(name, ranked.take(np.repeat(events, 1 + leaves), [name]).column(0))
         columns = as_events(rows, self._events).columns
-        return pa.RecordBatch.from_arrays([*columns, pa.array(places, mask=places == 0), changes], names=self.fields.names)
+        return pa.RecordBatch.from_arrays(
+            [*columns, pa.array(ranks_after, mask=ranks_after == 0), changes], names=self.fields.names
+        )
 
     @property
     def state_fields(self) -> Schema:

@@ -100,7 +100,7 @@ class Correlate(RuleSources):
             yield from self._check_correlations(incoming)
 
     def _check_fields(self, incoming: Schema) -> Iterator[Finding]:
-        named = [(("group_fields", place), name) for place, name in enumerate(self.group_fields)]
+        named = [(("group_fields", index), name) for index, name in enumerate(self.group_fields)]
         for path, name in ((("time",), self.time), (("sample",), self.sample), *named):
             if name is not None and name not in incoming.names:
                 yield unknown_field(name, incoming, path)

@@ -30,27 +30,27 @@ def own_findings(rules: Sequence[OwnRule], incoming: Schema) -> Iterator[Finding
     from etl.expressions import analyse
 
     yield from _same_ids(rules)
-    for place, rule in enumerate(rules):
+    for index, rule in enumerate(rules):
         analysis = analyse(rule.where, incoming)
         if own := getattr(rule.where, "functions", ()):  # `etl.options.CallingText`: a rule is compiled from its text alone
             message = f"rules do not call functions of your own, such as {own[0].name!r}"
             hint = f"compute {own[0].name}() in a `set` step before"
-            yield Finding("unknown-function", message, ("rules", place, "where"), hint, at=0)
+            yield Finding("unknown-function", message, ("rules", index, "where"), hint, at=0)
         elif not analysis.errors and analysis.spark_reason:
             message = f"the condition needs Spark, where rules do not run: {analysis.spark_reason}"
-            yield Finding("rule-needs-spark", message, ("rules", place, "where"), "use a filter for it", at=0)
+            yield Finding("rule-needs-spark", message, ("rules", index, "where"), "use a filter for it", at=0)
         else:
-            yield from analysis.condition_findings_at("rules", place, "where")
+            yield from analysis.condition_findings_at("rules", index, "where")
 
 
 def _same_ids(rules: Sequence[OwnRule]) -> Iterator[Finding]:
     first: dict[str, int] = {}
-    for place, rule in enumerate(rules):
-        known = first.setdefault(rule.id or rule.name, place)
-        if known != place:
+    for index, rule in enumerate(rules):
+        known = first.setdefault(rule.id or rule.name, index)
+        if known != index:
             key = "id" if rule.id else "name"
             message = f"rules[{known}] has the id {rule.id!r}, too" if rule.id else f"another rule has the name {rule.name!r}"
-            yield Finding("duplicate-rule", message, ("rules", place, key), None if rule.id else "give one of them an `id`")
+            yield Finding("duplicate-rule", message, ("rules", index, key), None if rule.id else "give one of them an `id`")
 
 
 def table_findings(columns: Mapping[str, str], tables: Mapping[str, LookupTable]) -> Iterator[Finding]:
@@ -68,11 +68,11 @@ def file_findings(patterns: Sequence[str], own: RuleSet, names: Taxonomy, incomi
     """Findings about files that are missing or empty, and about rules that cannot be loaded together with the step's own, or not
     matched against these fields."""
     files: list[str] = []
-    for place, pattern in enumerate(patterns):
+    for index, pattern in enumerate(patterns):
         matching = find_rule_files([pattern])
         files += matching
         if not matching and not _WILD.search(pattern):  # rules may be published later
-            yield Finding("no-rule-files", f"no file of rules is found by {pattern!r}", ("files", place), severity="warning")
+            yield Finding("no-rule-files", f"no file of rules is found by {pattern!r}", ("files", index), severity="warning")
     if files and len(files) <= MAX_CHECKED:
         read = read_rules(files, (), names.placeholders)
         for path in read.empty:

@@ -24,16 +24,16 @@ def request_rules(name: str, table: LookupTable, column: str) -> TableRequest:
 
 def read_rule_texts(request: TableRequest, column: str, folder: str | None) -> tuple[RuleText, ...]:
     """The rows of the current version in the order of their keys, named by these. Raises ComponentError when there is none."""
-    place = build_temporary(request).folder if folder is None else Path(folder) / request.id
+    folder_of_table = build_temporary(request).folder if folder is None else Path(folder) / request.id
     for _ in range(_TRIES):
-        known = read_version(place)
+        known = read_version(folder_of_table)
         if known is None:
             break
         try:
-            return _rows(place / known.file, known.what.keys, request.name, request.id, request.shape.key, column)
+            return _rows(folder_of_table / known.file, known.what.keys, request.name, request.id, request.shape.key, column)
         except FileNotFoundError:
             continue
-    raise ComponentError(f"table {request.name!r}: its rows are not there ({place})")
+    raise ComponentError(f"table {request.name!r}: its rows are not there ({folder_of_table})")
 
 
 @lru_cache(maxsize=8)

@@ -197,7 +197,7 @@ class Join(JoiningStep):
     # ── Planning ──
 
     def check(self, incoming: Schema) -> Iterator[Finding]:
-        """A place where there are no sides, keys that cannot be compared, times, bounds, the condition, names."""
+        """Find a join without sides, keys that cannot be compared, and wrong times, bounds, conditions and names."""
         if SIDE not in incoming.names:
             hint = "begin a stream with it: {from: [a, b], steps: [{type: join, …}]}"
             yield Finding("join-sides", "a join is the first step of a stream, whose inputs are its sides", (), hint)

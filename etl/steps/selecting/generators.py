@@ -12,7 +12,7 @@ from etl.api import Finding, format_type
 from etl.steps.selecting.statement import start_offset
 
 _INDEX = pa.int32()
-"""The type of the place of an element in its array."""
+"""The type of the position of an element in its array."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Generator:
         if self.function == "inline":
             members = first.value_type if pa.types.is_list(first) else pa.null()
             return [(member.name, member.type) for member in members] if pa.types.is_struct(members) else []
-        place = [("pos", _INDEX)] if self.function == "posexplode" else []
+        position = [("pos", _INDEX)] if self.function == "posexplode" else []
         if pa.types.is_map(first):
-            return [*place, ("key", first.key_type), ("value", first.item_type)]
-        return [*place, ("col", first.value_type if pa.types.is_list(first) else pa.null())]
+            return [*position, ("key", first.key_type), ("value", first.item_type)]
+        return [*position, ("col", first.value_type if pa.types.is_list(first) else pa.null())]
 
     def stacked(self, values: Sequence[Any]) -> list[Sequence[Any]]:
         """The arguments of ``stack``, or what belongs to them, by columns."""

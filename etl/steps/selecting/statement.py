@@ -101,8 +101,8 @@ def read_select(query: str) -> SelectStatement | list[Finding]:
 
 def start_offset(node: Any) -> int:
     """The offset of a node's first name in the text."""
-    places = [n.meta["start"] for n in node.walk() if "start" in n.meta]
-    return min(places, default=0)
+    offsets = [n.meta["start"] for n in node.walk() if "start" in n.meta]
+    return min(offsets, default=0)
 
 
 def _from(tree: Any) -> Any:
@@ -200,19 +200,19 @@ def _split(query: str, tree: Any) -> SelectStatement | None:
     """The text between SELECT, FROM events and WHERE, by tokens outside brackets."""
     from sqlglot.dialects.spark import Spark
 
-    places: dict[str, Any] = {}
+    clauses: dict[str, Any] = {}
     tokens = [token for token in Spark().tokenize(query) if token.text != ";"]
     depth = 0
     for at, token in enumerate(tokens):
         word = token.text.upper()
         depth += {"(": 1, ")": -1}.get(word, 0) if token.token_type.name in ("L_PAREN", "R_PAREN") else 0
         if depth == 0 and token.token_type.name in ("SELECT", "FROM", "WHERE"):
-            places.setdefault(word, (token, tokens[at + 1] if at + 1 < len(tokens) else None))
+            clauses.setdefault(word, (token, tokens[at + 1] if at + 1 < len(tokens) else None))
     if any(token.text == "|>" for token in tokens):  # sqlglot reads a pipe as clauses
         return None
-    if tokens[0].text.upper() != "SELECT" or "FROM" not in places or places["FROM"][1] is None:
+    if tokens[0].text.upper() != "SELECT" or "FROM" not in clauses or clauses["FROM"][1] is None:
         return None
-    (from_, table), where = places["FROM"], places.get("WHERE")
+    (from_, table), where = clauses["FROM"], clauses.get("WHERE")
     end = tokens[-1].end + 1
     rest = query[table.end + 1 : where[0].start if where else end]
     return SelectStatement(

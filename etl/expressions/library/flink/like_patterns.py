@@ -24,7 +24,7 @@ class _Part:
         self._pattern = re.compile(written, re.DOTALL)
 
     def is_at(self, text: str, start: int) -> bool:
-        """Whether it stands at this place of a text."""
+        """Whether it matches at this position of a text."""
         return text.startswith(self._text, start) if self._text is not None else self._pattern.match(text, start) is not None
 
     def find_end(self, text: str, start: int) -> int:

@@ -54,46 +54,46 @@ def rounded(cuts: bool) -> Callable[..., BoundNode]:
     """``ROUND`` (halves away from zero) or ``TRUNCATE``, to digits of the fraction; fewer than 0: before the point."""
 
     def build(value: BoundNode, digits: BoundNode | None = None) -> BoundNode:
-        is_known, places = (True, 0) if digits is None else constant(digits)
-        if value.type == NULL or (is_known and places is None):
+        is_known, decimals = (True, 0) if digits is None else constant(digits)
+        if value.type == NULL or (is_known and decimals is None):
             return b.apply(value.type, lambda x: pc.if_else(pc.is_valid(x), pa.scalar(None, x.type), x), value)
         if digits is not None and not is_known:
             function = partial(_round_double if value.type in FLOATS else _round_exact, cuts)
             return by_value(value.type, function, fails=False)(value, digits)
         if value.type in FLOATS:
-            return by_value(value.type, lambda x: _round_double(cuts, x, places), fails=False)(value)
+            return by_value(value.type, lambda x: _round_double(cuts, x, decimals), fails=False)(value)
         if value.type in INTEGERS:
-            if places >= 0:
+            if decimals >= 0:
                 return value
-            return by_value(value.type, lambda x: _round_exact(cuts, x, places), fails=False)(value)
-        return b.apply_failing(_rounded_type(value.type, places), partial(_round_decimal, places, cuts), value)
+            return by_value(value.type, lambda x: _round_exact(cuts, x, decimals), fails=False)(value)
+        return b.apply_failing(_rounded_type(value.type, decimals), partial(_round_decimal, decimals, cuts), value)
 
     return build
 
 
-def _rounded_type(type_: pa.DataType, places: int) -> pa.DataType:
-    scale = max(0, min(places, type_.scale))
-    more = 0 if places >= type_.scale else 1
+def _rounded_type(type_: pa.DataType, decimals: int) -> pa.DataType:
+    scale = max(0, min(decimals, type_.scale))
+    more = 0 if decimals >= type_.scale else 1
     return pa.decimal128(min(38, type_.precision - type_.scale + scale + more), scale)
 
 
-def _round_decimal(places: int, cuts: bool, rows: ActiveRows, values: Any) -> Any:
+def _round_decimal(decimals: int, cuts: bool, rows: ActiveRows, values: Any) -> Any:
     mode = "towards_zero" if cuts else "half_towards_infinity"
-    target = _rounded_type(values.type, places)
-    return fit(pc.round(_wide(values), places, mode), target) if places < values.type.scale else pc.cast(values, target)
+    target = _rounded_type(values.type, decimals)
+    return fit(pc.round(_wide(values), decimals, mode), target) if decimals < values.type.scale else pc.cast(values, target)
 
 
-def _round_double(cuts: bool, value: float, places: int) -> float:
+def _round_double(cuts: bool, value: float, decimals: int) -> float:
     """By way of the number's shortest decimal text, as Java's BigDecimal."""
     if not math.isfinite(value):
         return value
-    places = max(-_MAX_DECIMALS, min(places, _MAX_DECIMALS))
-    return float(_quantize(Decimal(repr(value)), cuts, places))
+    decimals = max(-_MAX_DECIMALS, min(decimals, _MAX_DECIMALS))
+    return float(_quantize(Decimal(repr(value)), cuts, decimals))
 
 
-def _round_exact(cuts: bool, value: Any, places: int) -> Any:
+def _round_exact(cuts: bool, value: Any, decimals: int) -> Any:
     exact = Decimal(value)
-    found = _quantize(exact, cuts, max(-_MAX_DECIMALS, min(places, -int(exact.as_tuple().exponent))))
+    found = _quantize(exact, cuts, max(-_MAX_DECIMALS, min(decimals, -int(exact.as_tuple().exponent))))
     return int(found) if isinstance(value, int) else found
 
 
@@ -104,8 +104,8 @@ _EXACT = Context(prec=2 * _MAX_DECIMALS)
 """Decimals of any double, and of 38 digits: Python's own context has 28."""
 
 
-def _quantize(value: Decimal, cuts: bool, places: int) -> Decimal:
-    return value.quantize(Decimal((0, (1,), -places)), ROUND_DOWN if cuts else ROUND_HALF_UP, _EXACT)
+def _quantize(value: Decimal, cuts: bool, decimals: int) -> Decimal:
+    return value.quantize(Decimal((0, (1,), -decimals)), ROUND_DOWN if cuts else ROUND_HALF_UP, _EXACT)
 
 
 def sign(value: BoundNode) -> BoundNode:

@@ -118,7 +118,7 @@ def grok_get(text: BoundNode, pattern: BoundNode, name: BoundNode) -> BoundNode:
     return on_columns(STRING, run, text)
 
 
-_PLACES: Mapping[str, str] = {
+_GEO_FIELDS: Mapping[str, str] = {
     "continent": "continent_name",
     "country": "country_iso_code",
     "region": "region_iso_code",
@@ -138,7 +138,7 @@ def geo(address: BoundNode, detail: BoundNode, database: BoundNode) -> BoundNode
         return cast(address, STRING)  # whatever the file holds
     if address.type != STRING:
         raise MisuseError("the address is a text")
-    name = _PLACES.get(name, name)
+    name = _GEO_FIELDS.get(name, name)
     is_network = name in ("asn", "as.number", "organization", "as.organization.name")
     field = {"asn": "as.number", "organization": "as.organization.name"}.get(name, name if is_network else f"geo.{name}")
     component = _component("geoip", **{"as_database" if is_network else "geo_database": path})
