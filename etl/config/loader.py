@@ -134,6 +134,24 @@ def inspect_document(
     catalogue: Catalogue | None = None,
 ) -> CheckedPipeline:
     """The pipeline and problems of a document that has been read from a file, or made by the Python front end."""
+    checked = _inspect_document(file, document, env, overrides, catalogue)
+    if document.unused is None:
+        return checked
+    of_unused = _inspect_document(file, document.unused, env, (), catalogue).problems
+    spans, known = document.unused.spans, {(one.line, one.column, one.code) for one in checked.problems}
+    found = [
+        replace(one, severity="warning")
+        for one in of_unused
+        if one.severity == "error"
+        and (one.line, one.column, one.code) not in known
+        and any(first <= (one.line, one.column) < last for first, last in spans)
+    ]
+    return replace(checked, problems=tuple(in_file_order([*checked.problems, *found])))
+
+
+def _inspect_document(
+    file: str, document: Document, env: Mapping[str, str], overrides: Sequence[str], catalogue: Catalogue | None
+) -> CheckedPipeline:
     report = Report(file, document)
     for flaw in document.flaws:
         report.add_at(flaw.location, flaw.path, flaw.code, flaw.message, flaw.hint, flaw.severity)

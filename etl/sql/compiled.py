@@ -16,6 +16,16 @@ Path = tuple[str | int, ...]
 
 
 @dataclass
+class UnusedViews:
+    """The views that no query reads, as a pipeline that drops their rows; it is checked, and does not run."""
+
+    value: dict[str, Any]
+    locations: dict[Path, tuple[int | None, int]]
+    spans: list[tuple[int, int]]
+    """First and last character of each of their declarations."""
+
+
+@dataclass
 class CompiledScript:
     """What a script says as the value of a pipeline file. Locations are characters of the script."""
 
@@ -30,6 +40,7 @@ class CompiledScript:
     warnings: list[ScriptError] = field(default_factory=list)
     declares_only: bool = False
     """Whether the script has no query, only tables, views or functions."""
+    unused_views: UnusedViews | None = None
     idle: str | None = None
     """Silence of a source after which no step waits for it."""
 

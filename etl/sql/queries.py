@@ -51,9 +51,9 @@ class Queries:
         """The views that no query has read so far."""
         return [view for name, view in self.tables.views.items() if name not in self._read_views]
 
-    def check_view(self, view: CreateView) -> None:
+    def check_view(self, view: CreateView) -> Relation:
         """Compile a view. Raises ScriptError."""
-        self._view(view)
+        return self._view(view)
 
     def _view(self, view: CreateView) -> Relation:
         key = view.name.lower()

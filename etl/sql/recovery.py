@@ -102,6 +102,7 @@ class _Recovery:
         else:
             compiled.value["sinks"] = {}
         compiled.errors, compiled.warnings = _distinct(errors), _distinct([*self._first.warnings, *compiled.warnings])
+        compiled.unused_views = self._first.unused_views
         names = {
             plain_name(one.name)
             for at, one in enumerate(self._statements)

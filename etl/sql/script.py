@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Container, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from etl.catalogue import Catalogue
-from etl.sql.compiled import CompiledScript, drop_unused_columns, plain_name
+from etl.sql.compiled import CompiledScript, UnusedViews, drop_unused_columns, plain_name
 from etl.sql.expressions import quoted
 from etl.sql.functions.calls import has_function
 from etl.sql.functions.intervals import INTERVAL_TYPES
@@ -96,7 +97,7 @@ class ScriptCompiler:
                 at = getattr(statement, "at", 0)
                 compiled.failed[number] = ScriptError("sql-syntax", "the statement is nested too deeply", at)
         if not rest and not any(isinstance(one, Drop) for one in script.statements):  # a view may be of a table that was dropped
-            mistakes = compiler.unused_view_mistakes()
+            mistakes = compiler.unused_view_mistakes(script.statements)
             compiled.warnings += [one for one in mistakes if one.name not in script.unread]
         compiled.errors += (
             one for one in compiled.failed.values() if one.code != "unknown-name" or one.name not in script.unread
@@ -188,17 +189,23 @@ class _Compiler:
             case Insert():
                 self._insert(statement)
 
-    def unused_view_mistakes(self) -> list[ScriptError]:
+    def unused_view_mistakes(self, statements: Sequence[Statement]) -> list[ScriptError]:
         """The errors of views that no query reads, which do not run. Called last: caches get sources that the value lacks."""
         found: list[ScriptError] = []
+        sinks: dict[str, Any] = {}
         views = self._queries.unused_views()
         value = deepcopy(self.compiled.value) if views else self.compiled.value
         locations, warnings = dict(self.compiled.locations), list(self.compiled.warnings)
         for view in views:
             try:
-                self._queries.check_view(view)
+                for name in self._queries.check_view(view).inputs:
+                    sinks[f"{name}_dropped"] = {"type": "discard", "from": name}
             except (ScriptError, RecursionError) as error:
                 found += [error] if isinstance(error, ScriptError) else []
+        if sinks:
+            starts = [at for one in statements if isinstance(at := getattr(one, "at", None), int)]
+            spans = [(view.at, min((at for at in starts if at > view.at), default=sys.maxsize)) for view in views]
+            self.compiled.unused_views = UnusedViews({**self.compiled.value, "sinks": sinks}, self.compiled.locations, spans)
         self.compiled.value, self.compiled.locations, self.compiled.warnings = value, locations, warnings
         return found
 

@@ -318,3 +318,22 @@ def test_windows_that_are_combined_again_give_one_result(query: str) -> None:
     script = f"{LOGS} {EARLY.format('10 s')} {query.format(inner)}"
     steps = [step for stream in compiled(script)["streams"].values() for step in stream["steps"]]
     assert [one for one in steps if one["type"] == "window" and one.get("size") == "1m" and "emit" in one] == []
+
+
+def test_views_that_no_query_reads_are_checked_as_others_are(tmp_path: Path) -> None:
+    views = """CREATE VIEW v AS SELECT nofunc(host) AS a FROM logs WHERE nope(host);
+CREATE VIEW w AS SELECT x FROM TABLE(grok(TABLE logs, field => 'host', patterns => '["%{NOPE:x}"]'));
+"""
+    query = "INSERT INTO o SELECT {} FROM logs;"
+    table = f"{LOGS}CREATE TABLE o (host STRING) WITH ('connector' = 'print');\n"
+    found = []
+    for column in ("host", "hots"):
+        (tmp_path / "job.sql").write_text(f"{table}{views}{query.format(column)}", "utf-8")
+        found.append(inspect(tmp_path / "job.sql", {}))
+
+    codes = ["unknown-function", "unknown-function", "unknown-pattern"]
+    right, wrong = ([(one.severity, one.code, one.line) for one in checked.problems] for checked in found)
+    assert right == [("warning", code, line) for code, line in zip(codes, (5, 5, 6), strict=True)]
+    assert wrong == [*right, ("error", "unknown-field", 7)]
+    assert found[0].pipeline is not None
+    assert list(found[0].pipeline.sinks) == ["o"]

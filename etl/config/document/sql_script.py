@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from etl.catalogue import Catalogue
 from etl.config.document.parser import decode
 from etl.config.document.text_locations import location_of
 from etl.config.document.yaml_document import Document, EntryLocation, YamlProblem
+from etl.config.model import OptionPath
 
 _SINK_HINTS = {
     "changing-results": "declare the key of the results in the table: PRIMARY KEY (…) NOT ENFORCED; "
@@ -32,8 +34,10 @@ def read_script(data: bytes, catalogue: Catalogue, folder: Path, java_functions:
     compiled = check_script(text, ScriptCompiler(catalogue, folder, java_functions))
     document = Document(text, compiled.value, sink_hints=_SINK_HINTS, incomplete={*compiled.incomplete})
     document.unknown_fields = UNKNOWN_FIELD if compiled.errors else None
-    for path, (key, value) in compiled.locations.items():
-        document.locations[path] = EntryLocation(None if key is None else location_of(text, key), location_of(text, value))
+    document.locations = _locations(text, compiled.locations)
+    if views := compiled.unused_views:
+        document.unused = Document(text, views.value, _locations(text, views.locations))
+        document.unused.spans = [(location_of(text, first), location_of(text, last)) for first, last in views.spans]
     document.flaws = [
         YamlProblem(location_of(text, error.at), error.code, str(error), hint=error.hint) for error in compiled.errors
     ]
@@ -48,3 +52,11 @@ def read_script(data: bytes, catalogue: Catalogue, folder: Path, java_functions:
         YamlProblem(location_of(text, one.at), one.code, str(one), hint=one.hint, severity="warning") for one in compiled.warnings
     ]
     return document
+
+
+def _locations(text: str, characters: Mapping[OptionPath, tuple[int | None, int]]) -> dict[OptionPath, EntryLocation]:
+    """Locations of keys and values from their characters."""
+    return {
+        path: EntryLocation(None if key is None else location_of(text, key), location_of(text, value))
+        for path, (key, value) in characters.items()
+    }

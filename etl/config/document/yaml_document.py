@@ -62,5 +62,9 @@ class Document:
     """Beginning of the names of fields that do not exist, which problems of the file report already."""
     sink_hints: Mapping[str, str] = field(default_factory=dict)
     """Code of problems of sinks → hint in the words of a script, instead of that in those of YAML."""
+    unused: Document | None = None
+    """Of a script: the views that no query reads, of which problems are warnings."""
+    spans: list[tuple[YamlLocation, YamlLocation]] = field(default_factory=list)
+    """Of `unused`: start and end of each part whose problems are reported."""
     left_out: list[tuple[YamlLocation, YamlLocation]] = field(default_factory=list)
     """Start and end of each value that another value of the same key replaced."""
