@@ -104,7 +104,7 @@ class MqttReceiver:
             self._ids = PacketIds(self._folder, self._client, self._options.journal.fsync == "always")
             stack.callback(self._ids.close)
             self._ids.load(lambda at: ids_after(Journal(self._folder), at, journal.end), journal.end)
-            self._seen = self._ids.are_stored.copy()
+            self._seen_ids = self._ids.are_stored.copy()
             self._wakes, self._wake_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
             stack.callback(os.close, self._wakes)
             stack.callback(os.close, self._wake_end)
@@ -166,7 +166,7 @@ class MqttReceiver:
             if not self._is_first and not options.clean_start:
                 log.warning("mqtt: %s has no session of %s any more: messages may be lost", self._connection.name, self._client)
             self._ids.reset()
-            self._seen[:] = False
+            self._seen_ids[:] = False
         granted = welcome.properties.get(SESSION_EXPIRY, options.session_expiry)
         if self._is_first and granted < options.session_expiry:
             log.warning("mqtt: %s keeps the session for %d s only after the end of a run", self._connection.name, granted)
@@ -290,16 +290,16 @@ class MqttReceiver:
 
         flags, ids = packets.published[2], packets.published[3]
         is_exact = (flags & _QOS) == _QOS_2
-        is_repeated = is_exact & ((flags & _DUPLICATE) > 0) & self._seen[ids]
+        is_repeated = is_exact & ((flags & _DUPLICATE) > 0) & self._seen_ids[ids]
         is_stored = ~is_repeated & (packets.published[1] > packets.published[0])
         if not self._options.reads_retained:
             is_stored &= (flags & _RETAIN) == 0
         added = ids[is_exact & ~is_repeated]
-        self._seen[added] = True
-        self._seen[packets.released] = False
-        asked = (flags & _QOS) > 0
-        first_bytes = np.where(is_exact[asked], PUBREC_BYTE, PUBACK_BYTE)
-        acknowledgements = encode_answers(first_bytes, ids[asked]) + encode_answers(PUBCOMP_BYTE, packets.released)
+        self._seen_ids[added] = True
+        self._seen_ids[packets.released] = False
+        is_acknowledged = (flags & _QOS) > 0
+        first_bytes = np.where(is_exact[is_acknowledged], PUBREC_BYTE, PUBACK_BYTE)
+        acknowledgements = encode_answers(first_bytes, ids[is_acknowledged]) + encode_answers(PUBCOMP_BYTE, packets.released)
         rejects = packets.rejects
         if rejects:  # a packet without bytes stands for each of them
             of_rejects = np.flatnonzero(packets.published[1] == packets.published[0])

@@ -191,17 +191,17 @@ class _Sending:
     def _run_acknowledged(self) -> None:
         import numpy as np
 
-        total, heard_at, in_flight = len(self._rows), time.monotonic(), self._broker.max_in_flight(self._encoding.qos)
+        total, answered_at, in_flight = len(self._rows), time.monotonic(), self._broker.max_in_flight(self._encoding.qos)
         self._broker.next_identifier = (self._first - 1 + total) % MAX_IN_FLIGHT + 1
         while self._done_before < total:
             self._send_until(min(total, self._done_before + in_flight))
             answers, data, _ = self._broker.answers(_ROUND_SECONDS)
             if answers.shape[1]:
-                heard_at = time.monotonic()
+                answered_at = time.monotonic()
                 self._take(answers, data)
                 open_ = np.flatnonzero(~self._is_done[self._done_before : self._sent])
                 self._done_before = self._done_before + int(open_[0]) if len(open_) else self._sent
-            elif time.monotonic() - heard_at > self._timeout:
+            elif time.monotonic() - answered_at > self._timeout:
                 raise TimeoutError(
                     f"mqtt: {self._broker.connection.name} has not acknowledged messages for {self._timeout:.0f} s"
                 )

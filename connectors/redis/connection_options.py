@@ -187,8 +187,8 @@ def shared_client(settings: ConnectionSettings) -> Any:
     if settings.sentinel:
         from redis.sentinel import Sentinel
 
-        asked = {**options, "password": _secret(settings.sentinel_password)}
-        watched = Sentinel(settings.addresses, sentinel_kwargs=asked)  # type: ignore[no-untyped-call]
+        sentinel_options = {**options, "password": _secret(settings.sentinel_password)}
+        watched = Sentinel(settings.addresses, sentinel_kwargs=sentinel_options)  # type: ignore[no-untyped-call]
         return watched.master_for(settings.sentinel, db=settings.database, **login, **options)  # type: ignore[no-untyped-call]
     if settings.cluster:
         from redis.cluster import ClusterNode, RedisCluster

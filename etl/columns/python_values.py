@@ -52,5 +52,5 @@ def within_python(array: pa.Array) -> pa.Array:
     else:
         unit = _UNITS[array.type.unit]
         numbers, first, last = array.view(pa.int64()), _YEAR_1 * unit, (_YEAR_9999 + 1) * unit - 1
-    is_held = pc.and_(pc.greater_equal(numbers, first), pc.less_equal(numbers, last))
-    return array if pc.all(is_held, min_count=0).as_py() else pc.if_else(is_held, array, pa.scalar(None, array.type))
+    is_within = pc.and_(pc.greater_equal(numbers, first), pc.less_equal(numbers, last))
+    return array if pc.all(is_within, min_count=0).as_py() else pc.if_else(is_within, array, pa.scalar(None, array.type))

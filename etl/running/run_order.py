@@ -29,11 +29,11 @@ def upstream_of_each(plans: Sequence[Plan]) -> Mapping[str, Upstream]:
     nobody waits for a sink that may itself wait for its readers."""
     written = {plan.pipeline: list(_written(plan)) for plan in plans}
     direct = {plan.pipeline: dict(_feeding(plan, written)) for plan in plans}
-    reached = {name: _reach(name, direct) for name in direct}
+    upstream = {name: _reach(name, direct) for name in direct}
     return {
         name: Upstream(
-            frozenset(other for other in reached[name] if name not in reached[other]),
-            frozenset(source for other, sources in feeding.items() if name not in reached[other] for source in sources),
+            frozenset(other for other in upstream[name] if name not in upstream[other]),
+            frozenset(source for other, sources in feeding.items() if name not in upstream[other] for source in sources),
         )
         for name, feeding in direct.items()
     }

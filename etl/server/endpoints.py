@@ -144,9 +144,9 @@ class Endpoint:
         """The answer for all who ask for the same; it says when its viewer has the next turn."""
         access: Access = request.app.state.access
         token, key = access.token(request.headers), f"{request.scope['path']}?{request.scope['query_string'].decode('latin-1')}"
-        asked = KnownRequest(key, token, lambda: access.role_of(token) is not None)
-        text = await answers.get(asked.key, lambda: run_in_threadpool(compute))
-        answers.remember(getattr(request.state, "head", b""), asked)
+        known_request = KnownRequest(key, token, lambda: access.role_of(token) is not None)
+        text = await answers.get(known_request.key, lambda: run_in_threadpool(compute))
+        answers.remember(getattr(request.state, "head", b""), known_request)
         return Response(text, media_type=JSON, headers={POLL_AFTER: f"{request.state.connection.pause(token):.2f}"})
 
     def _answer(self, call: Call) -> Any:

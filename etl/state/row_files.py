@@ -53,7 +53,7 @@ class RowWriter:
 
     def clear(self) -> None:
         """Begin again: files that were written are written again."""
-        self._held: list[pa.Table] = []
+        self._pending: list[pa.Table] = []
         self._rows = self._bytes = 0
         self._files: list[StateFileEntry] = []
         self.late = self.dropped = 0
@@ -97,7 +97,7 @@ class RowWriter:
     def add_rows(self, rows: pa.Table) -> None:
         """Add prepared rows."""
         if len(rows):
-            self._held.append(rows)
+            self._pending.append(rows)
             self._rows += len(rows)
             self._bytes += rows.nbytes
         if self._rows > ROWS_IN_MEMORY or self._bytes > BYTES_IN_MEMORY:
@@ -107,22 +107,22 @@ class RowWriter:
 
     def close(self) -> tuple[StateFileEntry, ...]:
         """Write what is held; returns all files."""
-        if self._held:
+        if self._pending:
             self._combine()
             self._write()
         return tuple(self._files)
 
     def _combine(self) -> None:
-        if len(self._held) > 1:
-            self._held = [self._operator.combine(pa.concat_tables(self._held, promote_options="default"))]
-            self._rows, self._bytes = len(self._held[0]), self._held[0].nbytes
+        if len(self._pending) > 1:
+            self._pending = [self._operator.combine(pa.concat_tables(self._pending, promote_options="default"))]
+            self._rows, self._bytes = len(self._pending[0]), self._pending[0].nbytes
 
     def _with_hashes(self, rows: pa.Table) -> pa.Table:
         hashes = key_hashes(rows, self._operator.keys, self._state.seed)
         return rows.append_column(HASH, pa.array(hashes[0])).append_column(HASH2, pa.array(hashes[1]))
 
     def _write(self) -> None:
-        name, rows = f"{self._name}-{len(self._files)}", self._held[0]
+        name, rows = f"{self._name}-{len(self._files)}", self._pending[0]
         if HASH in rows.column_names:
             hashes = np.stack([rows.column(half).to_numpy() for half in (HASH, HASH2)])
         else:
@@ -132,7 +132,7 @@ class RowWriter:
         entry = write_state_file(self._state.folder / name, rows, part_of(hashes), panes, self._state.durable)
         if entry is not None:
             self._files.append(entry)
-        self._held, self._rows, self._bytes = [], 0, 0
+        self._pending, self._rows, self._bytes = [], 0, 0
 
 
 def is_indexed(operator: Operator) -> bool:

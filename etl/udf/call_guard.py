@@ -57,7 +57,7 @@ class CallGuard:
         self.seconds = seconds
         self.limit = 2 * seconds + GRACE
         """Seconds after which a call ends the process."""
-        self.calls = self._seen = 0
+        self.calls = self._calls_before = 0
         self._thread = threading.get_ident()
         self._in_main = self._thread == threading.main_thread().ident
         self._is_over = True
@@ -72,7 +72,7 @@ class CallGuard:
 
     def __enter__(self) -> Self:
         self.calls += 1
-        self._seen = self.calls
+        self._calls_before = self.calls
         self._is_over = False
         _watchdog.watch(self)
         if self._in_main:
@@ -141,7 +141,7 @@ class CallGuard:
 
     def _is_same_call(self) -> bool:
         """Whether the call that runs now ran at the last tick already, or since the beginning."""
-        same, self._seen = self._seen == self.calls, self.calls
+        same, self._calls_before = self._calls_before == self.calls, self.calls
         return same
 
 

@@ -203,11 +203,11 @@ def read_members(
     for row in range(address.shape[0]):
         if odd[row]:
             continue
-        size, reached = length[row], WRONG
+        size, end_of_text = length[row], WRONG
         if size > 1 and load_byte(address[row]) == OPEN and np.int64(target - out) + size * overlap <= room:
-            reached = _read_object(row, address[row], address[row] + np.uint64(size), out, target, trie, names, stack, given)
-        if reached != WRONG:
-            target = reached
+            end_of_text = _read_object(row, address[row], address[row] + np.uint64(size), out, target, trie, names, stack, given)
+        if end_of_text != WRONG:
+            target = end_of_text
             continue
         odd[row] = True
         for leaf in range(starts.shape[0]):

@@ -24,7 +24,7 @@ _INGRESS = (
     " $request_length $request_time [$proxy_upstream_name] [$proxy_alternative_upstream_name]"
     " $upstream_addr $upstream_response_length $upstream_response_time $upstream_status $req_id"
 )
-_HELD = "%ac/%fc/%bc/%sc/%rc %sq/%bq"
+_SQUID_CODES = "%ac/%fc/%bc/%sc/%rc %sq/%bq"
 
 ACCESS: Mapping[str, Sequence[str]] = {
     "common": (_COMMON,),
@@ -34,8 +34,8 @@ ACCESS: Mapping[str, Sequence[str]] = {
     "nginx_combined": (_NGINX, _NGINX + ' "$gzip_ratio"'),
     "nginx_main": (_NGINX + ' "$http_x_forwarded_for"',),
     "nginx_ingress": (_NGINX + _INGRESS,),
-    "haproxy_http": (f"%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc {_HELD} %hr %hs %{{+Q}}r",),
-    "haproxy_tcp": (f"%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts {_HELD}",),
+    "haproxy_http": (f"%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc {_SQUID_CODES} %hr %hs %{{+Q}}r",),
+    "haproxy_tcp": (f"%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts {_SQUID_CODES}",),
 }
 """Access logs by name, each in one or more forms."""
 

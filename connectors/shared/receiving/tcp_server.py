@@ -85,18 +85,18 @@ class Connection:
     """A connection of a sender: reads within time limits, and stores events."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, commits: GroupCommit, held: BufferedBytes
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, commits: GroupCommit, buffered: BufferedBytes
     ) -> None:
         self._reader, self._writer, self._commits = reader, writer, commits
-        self._all_held, self._held = held, 0
-        self._heard, self._stores = time.monotonic(), False
+        self._all_buffered, self._buffered = buffered, 0
+        self._last_received_at, self._stores = time.monotonic(), False
         peer = writer.get_extra_info("peername")
         self.sender = Sender.from_socket_name(peer[0], peer[1]) if peer else Sender("")
 
     @property
     def silent_since(self) -> float | None:
         """Since when nothing has come; None while events of it are being stored."""
-        return None if self._stores else self._heard
+        return None if self._stores else self._last_received_at
 
     def end(self) -> None:
         """End the connection at once."""
@@ -106,26 +106,26 @@ class Connection:
         """Return the next bytes, none at the end. Raises TimeoutError."""
         async with asyncio.timeout(IDLE_SECONDS):
             data = await self._reader.read(CHUNK_BYTES)
-        self._heard = time.monotonic()
+        self._last_received_at = time.monotonic()
         return data
 
     async def read_exactly(self, size: int) -> bytes:
         """Return the next bytes. Raises IncompleteReadError at the end, TimeoutError."""
-        held, left, parts = self._held, size, []
+        own_bytes, left, parts = self._buffered, size, []
         async with asyncio.timeout(IDLE_SECONDS):
             while left > CHUNK_BYTES:
                 parts.append(await self._reader.readexactly(CHUNK_BYTES))
                 left -= CHUNK_BYTES
-                self._heard = time.monotonic()
-                self.hold(held + size - left)
+                self._last_received_at = time.monotonic()
+                self.hold(own_bytes + size - left)
             parts.append(await self._reader.readexactly(left))
-        self._heard = time.monotonic()
+        self._last_received_at = time.monotonic()
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def hold(self, size: int) -> None:
         """Count the bytes that this connection holds in memory now. Raises SenderError if all together hold too many."""
-        self._all_held.replace(self._held, size)
-        self._held = size
+        self._all_buffered.replace(self._buffered, size)
+        self._buffered = size
 
     async def write(self, data: bytes) -> None:
         """Send an answer."""
@@ -145,7 +145,7 @@ class Connection:
         try:
             await self._store(frames, contexts, context_of_row, keep_alive)
         finally:
-            self._stores, self._heard = False, time.monotonic()
+            self._stores, self._last_received_at = False, time.monotonic()
 
     async def _store(self, frames: Frames, contexts: Sequence[str | None], context_of_row: Any, keep_alive: bytes) -> None:
         self.hold(len(frames.data))
@@ -187,7 +187,7 @@ class TcpReceiver:
         self._options, self._protocol, self._folder = options, protocol, folder
         self.ports: list[int] = []
         """Ports of the addresses, in their order."""
-        self._open, self._held = set[Connection](), BufferedBytes()
+        self._open, self._buffered = set[Connection](), BufferedBytes()
         self._allowed, self._counters = AllowedNetworks(options.allow), ReceiveCounters(options.owner)
         self._closing = ExitStack()
 
@@ -241,7 +241,7 @@ class TcpReceiver:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection; an error ends this one only."""
-        connection = Connection(reader, writer, self._commits, self._held)
+        connection = Connection(reader, writer, self._commits, self._buffered)
         try:
             if reason := self._refusal(connection.sender.address):
                 self._counters.count(reason, f"of {connection.sender.address}")

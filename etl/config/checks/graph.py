@@ -97,9 +97,9 @@ def _check_use(layout: Layout, declared: Mapping[str, object], report: Report) -
     inputs = [ref for stream in layout.streams.values() for ref in stream.inputs]
     inputs += [ref for sink in layout.sinks.values() for ref in sink.inputs]
     several = {name for ref in inputs if ref.name not in declared for name in split_names(ref.name, declared)}
-    reached = find_upstream(delivered | set(layout.likely_names.values()) | several, layout)
+    delivering = find_upstream(delivered | set(layout.likely_names.values()) | several, layout)
     for name in declared:
-        if name in reached:
+        if name in delivering:
             continue
         kind = "source" if name in layout.sources or name not in layout.streams else "stream"
         path = ("source",) if layout.short and kind == "source" else ("steps",) if layout.short else (f"{kind}s", name)
@@ -123,14 +123,14 @@ def _overlap(path: OptionPath, other: OptionPath) -> bool:
 
 def find_upstream(names: set[str], layout: Layout) -> set[str]:
     """These sources and streams, and all that they read, directly or through other streams."""
-    reached: set[str] = set()
+    found: set[str] = set()
     todo = list(names)
     while todo:
         name = todo.pop()
-        if name not in reached:
-            reached.add(name)
+        if name not in found:
+            found.add(name)
             todo += [ref.name for ref in layout.streams[name].inputs] if name in layout.streams else []
-    return reached
+    return found
 
 
 def find_leaves(layout: Layout) -> tuple[str, ...]:

@@ -106,10 +106,10 @@ class StateUpdate:
     def _epochs(self) -> pa.Table:
         """A row for each slot that is written again and has no row as late as those that it replaces."""
         last = self.level.slots.stored.last_panes.copy()
-        reached = np.full(len(last), NEVER)
-        np.maximum.at(reached, self.level.slots.slot[self._find_written_events], self._event_panes)
-        np.maximum.at(reached, self.level.bursts.slot[self._written_bursts], self._burst_panes)
-        slot = np.flatnonzero(self._find_rewritten_slots & (reached < last))
+        newest_pane = np.full(len(last), NEVER)
+        np.maximum.at(newest_pane, self.level.slots.slot[self._find_written_events], self._event_panes)
+        np.maximum.at(newest_pane, self.level.bursts.slot[self._written_bursts], self._burst_panes)
+        slot = np.flatnonzero(self._find_rewritten_slots & (newest_pane < last))
         none, zeros = np.full(len(slot), NEVER), np.zeros(len(slot), np.int64)
         values = {"micros": none, "burst_end": none, "order": zeros.astype(np.int32), "offset": zeros, PANE: last[slot]}
         return self._of_slots(slot, values)

@@ -43,7 +43,7 @@ class Program:
         self.share: Any | None = share
         self._conditions, self._numbers, self._with_witnesses = conditions, numbers, witnesses
         self._choose_at = FIRST_CHOICE_ROWS if measured else None
-        self._held: Any = 0
+        self._hits: Any = 0
         self.rows = 0
         steps: list[int] = []
         counts: list[int] = []
@@ -95,10 +95,10 @@ class Program:
         """Count the rows in which predicates are true; at growing intervals choose witnesses by these counts."""
         if self._choose_at is None:
             return
-        self._held = self._held + bits.hits
+        self._hits = self._hits + bits.hits
         self.rows += bits.rows
         if self.rows >= self._choose_at:
-            self.share = self._held / self.rows
+            self.share = self._hits / self.rows
             self._choose(self.share)
             self._choose_at = CHOICE_FACTOR * self.rows
 

@@ -130,14 +130,14 @@ class Automaton:
         at_edge = classes >> alphabet.edge & 1
         inner = classes & ~(1 << alphabet.edge)
         try:
-            reached = epsilon_closure(self.program, alphabet, state.threads, behind, ahead)
+            closure = epsilon_closure(self.program, alphabet, state.threads, behind, ahead)
         except UnsupportedPatternError:
             state.final = UNKNOWN if at_edge else state.final
             _fill(edges, inner, (UNKNOWN, 0))
             return
         if at_edge:
-            state.final = self._final(state, reached)
-        reading = [(self._reads(one), self._follow(state, one)) for one in reached]
+            state.final = self._final(state, closure)
+        reading = [(self._reads(one), self._follow(state, one)) for one in closure]
         for group in self._groups(inner, {mask for mask, _ in reading if mask is not None}):
             chosen = [after for mask, after in reading if mask is None or mask & group]
             _fill(edges, group, self._edge(chosen, _lowest(group)))
@@ -156,8 +156,8 @@ class Automaton:
             return None
         return self.alphabet.members[self.program.operands[one.at]]
 
-    def _final(self, state: AutomatonState, reached: Sequence[ClosureItem]) -> int:
-        won = next((one for one in reached if self._reads(one) is None), None)
+    def _final(self, state: AutomatonState, closure: Sequence[ClosureItem]) -> int:
+        won = next((one for one in closure if self._reads(one) is None), None)
         if won is None:
             return -1
         pattern = self._target(won)
@@ -210,8 +210,8 @@ class Automaton:
         numbers = _number_values(values)
         number_of = {**numbers, UNSET: UNSET}.__getitem__
         shape = tuple([tuple(map(number_of, mine)) for mine in values])
-        seen = self.alphabet.satisfied_behind[behind] if any(self.live.looks_behind(thread.at) for thread in threads) else -1
-        key = (tuple(threads), shape, seen)
+        before = self.alphabet.satisfied_behind[behind] if any(self.live.looks_behind(thread.at) for thread in threads) else -1
+        key = (tuple(threads), shape, before)
         found = self._index.get(key)
         if found is None:
             found = self._index[key] = len(self.states)
@@ -253,9 +253,9 @@ def _fill(edges: list[tuple[int, int]], classes: int, edge: tuple[int, int]) -> 
         classes &= classes - 1
 
 
-def _group_classes(seen: Sequence[int]) -> list[int]:
+def _group_classes(classes: Sequence[int]) -> list[int]:
     """Group the classes that satisfy the same assertions, as bits."""
     groups: dict[int, int] = {}
-    for class_, answers in enumerate(seen):
+    for class_, answers in enumerate(classes):
         groups[answers] = groups.get(answers, 0) | 1 << class_
     return list(groups.values())

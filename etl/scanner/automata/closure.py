@@ -90,7 +90,7 @@ _entries = count(1 << 20)
 class _ClosureWalk:
     def __init__(self, program: Program, alphabet: Alphabet, behind: int, ahead: int) -> None:
         self.program, self.alphabet, self.behind, self.ahead = program, alphabet, behind, ahead
-        self.reached: list[ClosureItem] = []
+        self.items: list[ClosureItem] = []
         self.seen: set[tuple[int, Scopes, tuple[int, ...]]] = set()
         self.left: set[int] = set()
         self.thread = 0
@@ -101,12 +101,12 @@ class _ClosureWalk:
             if any(scope >> 1 in self.left for scope in scopes):
                 continue
             if at < 0:
-                self.reached.append(ClosureItem(self.thread, at, 0, scopes, False))
+                self.items.append(ClosureItem(self.thread, at, 0, scopes, False))
             else:
                 self.follow(_Path(at, 0, scopes, False, ()))
-            if self.reached and not self.reached[-1].scopes and self.is_match(self.reached[-1].at):
+            if self.items and not self.items[-1].scopes and self.is_match(self.items[-1].at):
                 break  # no less preferred thread can win
-        return self.reached
+        return self.items
 
     def is_match(self, at: int) -> bool:
         return at < 0 or self.program.opcodes[at] == MATCH
@@ -122,11 +122,11 @@ class _ClosureWalk:
                 continue
             seen.add(key)
             _FOLLOW[does[path.at]](self, path)
-            if len(self.reached) > MAX_ITEMS:
+            if len(self.items) > MAX_ITEMS:
                 raise UnsupportedPatternError(f"more than {MAX_ITEMS} items in a closure")
             if len(seen) > MAX_VISITED:
                 raise UnsupportedPatternError(f"more than {MAX_VISITED} instructions visited for a closure")
-            if self.reached and does[path.at] == MATCH and not path.scopes:
+            if self.items and does[path.at] == MATCH and not path.scopes:
                 waiting.clear()
 
     def go(self, path: _Path) -> None:
@@ -135,7 +135,7 @@ class _ClosureWalk:
             self.waiting.append(_Path(after, tags, scopes, poisoned, loops))
 
     def read(self, path: _Path) -> None:
-        self.reached.append(ClosureItem(self.thread, path.at, path.tags, path.scopes, path.poisoned))
+        self.items.append(ClosureItem(self.thread, path.at, path.tags, path.scopes, path.poisoned))
 
     def tag(self, path: _Path) -> None:
         at, tags, scopes, poisoned, loops = path

@@ -219,10 +219,10 @@ def lock_state(state: StateFolder, advice: str = OTHER_FOLDER) -> Iterator[State
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ComponentError(_holder_message(state, lock, advice)) from None
-        held = StateLock(state, lock)
-        held.check()  # it may have been removed between the two lines above
+        state_lock = StateLock(state, lock)
+        state_lock.check()  # it may have been removed between the two lines above
         _write_holder(state, lock)
-        yield held
+        yield state_lock
 
 
 def _write_holder(state: StateFolder, lock: IO[str]) -> None:

@@ -15,7 +15,7 @@ from etl.state.windows.pane_rows import PaneRows
 from etl.state.windows.shape_run import Largest, ShapeRun, WindowGroups, without_marks
 from etl.state.windows.shapes import WindowShape
 
-SEEN = "\0seen"
+ARRIVAL_WATERMARK = "\0seen"
 """Aggregate of partial results: the watermark before the micro-batch in which the last of them arrived."""
 
 TICK = "\0tick"
@@ -142,10 +142,10 @@ def _arrived_since(windows: ShapeRun, every: int | None, after: int, until: int)
     if every is None:
         yield from windows.merged(rows, windows.shape.ends(rows.starts, after, until))
         return
-    names = f"{SEEN}\x000", f"{TICK}\x000"
+    names = f"{ARRIVAL_WATERMARK}\x000", f"{TICK}\x000"
     chosen = [p[_is_without_result(t, clock, every, *names)] for t, p in zip(rows.tables, rows.panes, strict=True)]
     ends = windows.shape.ends(np.unique(np.concatenate(chosen or [rows.starts])), after, until)
-    for groups in windows.merged(rows, ends, {SEEN: Largest(), TICK: Largest()}):
+    for groups in windows.merged(rows, ends, {ARRIVAL_WATERMARK: Largest(), TICK: Largest()}):
         seen, ticks = (groups.numbers(name) for name in names)
         is_late_if_closed = (groups.ends > clock.before) | (seen >= groups.ends)
         yield groups.where(is_late_if_closed & _is_new(seen, ticks, clock, every))

@@ -91,13 +91,13 @@ class Sessions:
         groups[grouping.order] = grouping.ids
         order = np.lexsort((starts, groups))
         sorted_starts, sorted_groups = starts[order], groups[order]
-        reached = _running_maximum(ends[order], sorted_groups)
+        last_ends = _running_maximum(ends[order], sorted_groups)
         first = np.ones(len(rows), bool)
-        first[1:] = (np.diff(sorted_groups) != 0) | (sorted_starts[1:] > reached[:-1])
+        first[1:] = (np.diff(sorted_groups) != 0) | (sorted_starts[1:] > last_ends[:-1])
         at = np.flatnonzero(first)
         of_rows = np.empty(len(rows), np.int64)
         of_rows[order] = np.cumsum(first) - 1
-        return _Spans(of_rows, sorted_starts[at], np.append(reached[at[1:] - 1], reached[-1:]))
+        return _Spans(of_rows, sorted_starts[at], np.append(last_ends[at[1:] - 1], last_ends[-1:]))
 
     def _merged(self, rows: pa.Table, spans: _Spans) -> pa.Table:
         """One row for each session that has some, with the span of the session."""

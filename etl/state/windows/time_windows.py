@@ -17,7 +17,7 @@ import pyarrow as pa
 from etl.api import ALWAYS, PANE, AfterRun, EmitProgress, PaneSpan, PartRows, PreparedEvents, Schema, WatermarkAdvance
 from etl.state.windows.aggregation import Aggregation, event_times, pane_column
 from etl.state.windows.emit_rules import GIVEN, EmitRule, OnClose
-from etl.state.windows.interval_results import LATE, LATE_TICK, SEEN, TICK, OnInterval, OnLateEvents
+from etl.state.windows.interval_results import ARRIVAL_WATERMARK, LATE, LATE_TICK, TICK, OnInterval, OnLateEvents
 from etl.state.windows.shape_run import MARK, NO_ROWS, Largest, ShapeRun, with_number
 from etl.state.windows.shapes import WindowShape
 
@@ -97,7 +97,9 @@ class TimeWindows:
         late = self._late.late_columns(panes, self.shapes, watermark, emission.quiet) if self._late else {}
         rows, rejects = self.aggregation.lift(events, {**pane_column(panes), **late})
         numbers = (
-            ({SEEN: watermark, TICK: emission.quiet} if emission.quiet else {SEEN: watermark}) if self._records_arrival else {}
+            ({ARRIVAL_WATERMARK: watermark, TICK: emission.quiet} if emission.quiet else {ARRIVAL_WATERMARK: watermark})
+            if self._records_arrival
+            else {}
         )
         for name, number in numbers.items():
             rows = with_number(rows, name, number)
@@ -106,7 +108,7 @@ class TimeWindows:
     def combine(self, rows: pa.Table) -> pa.Table:
         """Partial results of the same panes and groups as one. Rows that other versions of the pipeline need are kept apart."""
         names = rows.column_names
-        hidden = {name: Largest() for name in (SEEN, TICK, GIVEN) if f"{name}\x000" in names}
+        hidden = {name: Largest() for name in (ARRIVAL_WATERMARK, TICK, GIVEN) if f"{name}\x000" in names}
         aggregation = replace(self.aggregation, hidden=hidden) if hidden else self.aggregation
         return aggregation.merge(rows, (PANE, *(name for name in (MARK, LATE, LATE_TICK) if name in names)))
 

@@ -53,7 +53,7 @@ def months_between(first: Any, last: Any) -> Any:
         pc.multiply(pc.subtract(pc.cast(pc.year(other), INT64), pc.cast(pc.year(one), INT64)), 12),
         pc.subtract(pc.cast(pc.month(other), INT64), pc.cast(pc.month(one), INT64)),
     )
-    reached = add_months(first, count)
-    too_far = pc.and_(pc.greater(count, 0), pc.greater(reached, last))
-    too_near = pc.and_(pc.less(count, 0), pc.less(reached, last))
+    candidate = add_months(first, count)
+    too_far = pc.and_(pc.greater(count, 0), pc.greater(candidate, last))
+    too_near = pc.and_(pc.less(count, 0), pc.less(candidate, last))
     return pc.subtract(count, pc.subtract(pc.if_else(too_far, 1, 0), pc.if_else(too_near, 1, 0)))
