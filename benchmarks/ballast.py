@@ -17,7 +17,7 @@ import psutil  # type: ignore[import-untyped]
 from benchmarks.folders import medium
 
 STEP = 64 << 20
-MOST = 8 << 30
+MAX_BYTES = 8 << 30
 LEFT = 8 << 30
 """Bytes that stay free for processes and for what is read."""
 
@@ -34,7 +34,7 @@ class Ballast:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         held = sum(piece.stat().st_size for piece in folder.iterdir())  # of an earlier benchmark
-        room = min(MOST, psutil.virtual_memory().available + held - LEFT) if medium(folder).startswith("tmpfs") else 0
+        room = min(MAX_BYTES, psutil.virtual_memory().available + held - LEFT) if medium(folder).startswith("tmpfs") else 0
         self._pieces = [folder / str(number) for number in range(max(0, room) // STEP)]
         self._held = 0
 

@@ -45,12 +45,12 @@ class Contender:
     """Standard output and error → seconds of work after start-up."""
     output: str = "out.json"
     ours: bool = False
-    most: int | None = None
+    max_lines: int | None = None
     """Lines it runs on at most."""
 
     def up_to(self, lines: int) -> Contender:
         """The same on a shorter piece of the data."""
-        return replace(self, most=lines)
+        return replace(self, max_lines=lines)
 
 
 def etl(pipeline: str, *options: str, output: str = "out.json") -> Callable[[Path, Path, int], list[str]]:
@@ -96,7 +96,7 @@ def _peer(name: str, script: str, python: Path, output: str = "out.json", *more:
             *more,
         ]
 
-    return Contender(name, argv, printed, output, most=SHORT)
+    return Contender(name, argv, printed, output, max_lines=SHORT)
 
 
 def sluice(pipeline: str) -> Contender:

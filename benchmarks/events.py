@@ -49,11 +49,11 @@ def check_rows(files: Sequence[str], once: Counter[Event], copies: int) -> None:
 
 
 def _compare(name: str, found: Counter[Event], once: Counter[Event], copies: int) -> None:
-    wanted = Counter({event: times * copies for event, times in once.items()})
-    if found != wanted:
-        missing, added = wanted - found, found - wanted
+    expected = Counter({event: times * copies for event, times in once.items()})
+    if found != expected:
+        missing, added = expected - found, found - expected
         raise ValueError(
-            f"{name}: {found.total()} events of {wanted.total()}; "
+            f"{name}: {found.total()} events of {expected.total()}; "
             f"missing {missing.total()}, e.g. {_shown(missing)}; not expected {added.total()}, e.g. {_shown(added)}"
         )
 

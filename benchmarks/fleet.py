@@ -50,13 +50,13 @@ def lines(recorded: Sequence[Event], times: int, meets: Callable[[Sequence[Event
 
 def _kept(recorded: Sequence[Event], meets: Callable[[Sequence[Event]], Hits]) -> Iterator[list[Edit]]:
     """Of each event the edits that change none of its hits: of alternatives the first."""
-    wanted = [set(rules) for rules in meets(recorded)]
+    expected = [set(rules) for rules in meets(recorded)]
     kept: list[list[Edit]] = [[] for _ in recorded]
     for alternatives in EDITS:
         todo = list(range(len(recorded)))
         for edit in alternatives:
             tried = [_edited(recorded[n], [*kept[n], edit], random.Random(n)) for n in todo]
-            same = [set(rules) == wanted[n] for n, rules in zip(todo, meets(tried), strict=True)]
+            same = [set(rules) == expected[n] for n, rules in zip(todo, meets(tried), strict=True)]
             for n in compress(todo, same):
                 kept[n].append(edit)
             todo = [n for n, unchanged in zip(todo, same, strict=True) if not unchanged]

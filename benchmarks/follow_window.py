@@ -22,7 +22,7 @@ TITLE = "Following a file with a window at 10,000 lines a second"
 RATE, ADDRESSES = 10_000, 200
 UNMEASURED_SECONDS = 15.0
 START_LIMIT_SECONDS = 60.0
-MOST_MINUTES = 30.0
+MAX_MINUTES = 30.0
 ABOUT = (
     f"A writer appends JSON lines with their time, of {ADDRESSES} addresses; a window of ten seconds counts those of "
     "each address and gives every change, on `local[1]` with a trigger of 200 ms. A line is visible when the counts of all "
@@ -33,7 +33,7 @@ ABOUT = (
 
 def run(settings: Settings) -> Result:
     """One run, of half an hour at most."""
-    folder, minutes = fresh("follow-window"), min(settings.minutes, MOST_MINUTES)
+    folder, minutes = fresh("follow-window"), min(settings.minutes, MAX_MINUTES)
     source, output = folder / "follow.jsonl", folder / "out.json"
     source.write_text(_line(0, time.time()))
     writer, watcher = CountedWriter(source), CountsWatcher(output)
@@ -57,10 +57,10 @@ def run(settings: Settings) -> Result:
     cuts = statistics.quantiles(ages, n=100)
     rows = [
         Row("append to result, p50", "s", [cuts[49]]),
-        Row("append to result, p99", "s", [cuts[98]], at_most=0.7),
+        Row("append to result, p99", "s", [cuts[98]], maximum=0.7),
         Row("append to result, longest", "s", [max(ages)]),
-        Row("CPU", "cores", [cores], at_most=0.8),
-        Row("memory, peak", "MB PSS", [cost.peak], at_most=750.0),
+        Row("CPU", "cores", [cores], maximum=0.8),
+        Row("memory, peak", "MB PSS", [cost.peak], maximum=750.0),
         _growth([mb for at, mb in cost.pss if at > start]),
     ]
     return Result("follow-window", f"{TITLE} ({minutes:g} minutes)", ABOUT, rows)
@@ -70,7 +70,7 @@ def _growth(samples: list[float]) -> Row:
     """Of memory, as in `benchmarks.follow`."""
     fifth = max(1, round(len(samples) * SETTLED))
     grown = statistics.median(samples[-fifth:]) - statistics.median(samples[fifth : 2 * fifth])
-    return Row("memory, growth from the second fifth to the last", "MB PSS", [grown], at_most=GROWTH_MB)
+    return Row("memory, growth from the second fifth to the last", "MB PSS", [grown], maximum=GROWTH_MB)
 
 
 class CountedWriter(threading.Thread):

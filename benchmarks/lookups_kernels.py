@@ -149,24 +149,24 @@ def speed(keys: pa.Array, work: Callable[[pa.Array], Any]) -> float:
     return len(keys) / min(taken)
 
 
-def file_of(folder: Path, wanted: TableRequest) -> Path:
+def file_of(folder: Path, request: TableRequest) -> Path:
     """The table file in use."""
-    known = read_version(folder / wanted.id)
+    known = read_version(folder / request.id)
     assert known is not None
-    return folder / wanted.id / known.file
+    return folder / request.id / known.file
 
 
-def megabytes(folder: Path, wanted: TableRequest) -> float:
+def megabytes(folder: Path, request: TableRequest) -> float:
     """Of a table file."""
-    return file_of(folder, wanted).stat().st_size / 1e6
+    return file_of(folder, request).stat().st_size / 1e6
 
 
-def resident(folder: Path, wanted: TableRequest) -> float:
+def resident(folder: Path, request: TableRequest) -> float:
     """Megabytes of a mapped file that are in memory, as the kernel says."""
     mine, total = False, 0
     for line in Path("/proc/self/smaps").read_text().splitlines():
         if "-" in line.split(" ", 1)[0]:
-            mine = line.endswith(str(file_of(folder, wanted)))
+            mine = line.endswith(str(file_of(folder, request)))
         elif mine and line.startswith("Rss:"):
             total += int(line.split()[1]) * 1024
     return total / 1e6

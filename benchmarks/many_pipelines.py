@@ -21,7 +21,7 @@ from benchmarks.settings import Settings
 COUNT, RATE = 20, 500
 SETTLE_SECONDS, IDLE_SECONDS, START_LIMIT_SECONDS = 150.0, 30.0, 300.0
 TICK_SECONDS = 0.02
-MOST_MINUTES = 10.0
+MAX_MINUTES = 10.0
 TITLE = f"{COUNT} pipelines in a server, {RATE} lines a second each"
 ABOUT = (
     f"`etl serve` on `local[2]` with {COUNT} pipelines; each follows a file of its own with the pattern of W1 and writes JSON "
@@ -34,7 +34,7 @@ ABOUT = (
 
 def run(settings: Settings) -> Result:
     """One run."""
-    folder, minutes = fresh("many-pipelines"), min(settings.minutes, MOST_MINUTES)
+    folder, minutes = fresh("many-pipelines"), min(settings.minutes, MAX_MINUTES)
     inputs, outputs = [[folder / f"{number:02}.{kind}" for number in range(COUNT)] for kind in ("log", "json")]
     jobs = folder / "jobs" / "bench"
     jobs.mkdir(parents=True)
@@ -53,12 +53,12 @@ def run(settings: Settings) -> Result:
     cuts = statistics.quantiles(files.ages, n=100)
     rows = [
         Row("memory, one pipeline", "MB PSS", [one]),
-        Row("memory, each further one", "MB PSS", [(all_of_them - one) / (COUNT - 1)], at_most=15.0),
+        Row("memory, each further one", "MB PSS", [(all_of_them - one) / (COUNT - 1)], maximum=15.0),
         Row("memory, each further one, at the end", "MB PSS", [(loaded - one) / (COUNT - 1)]),
-        Row("CPU, all, while nothing is appended", "cores", [idle], at_most=0.5),
+        Row("CPU, all, while nothing is appended", "cores", [idle], maximum=0.5),
         Row("CPU, all", "cores", [busy]),
         Row("append to written, p50", "s", [cuts[49]]),
-        Row("append to written, p99", "s", [cuts[98]], at_most=3.0),
+        Row("append to written, p99", "s", [cuts[98]], maximum=3.0),
     ]
     return Result("many-pipelines", f"{TITLE} ({minutes:g} minutes)", ABOUT, rows)
 

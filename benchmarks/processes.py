@@ -29,13 +29,13 @@ def cpu_of_ended() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def until(count: Callable[[], int], wanted: int, command: Command, seconds: float = 300.0, pause: float = 0.05) -> None:
+def until(count: Callable[[], int], target: int, command: Command, seconds: float = 300.0, pause: float = 0.05) -> None:
     """Wait for a command to bring a count so far, counted after each pause (seconds). Raises RuntimeError when it ends before, or
     takes longer."""
     end = time.monotonic() + seconds
-    while (there := count()) < wanted:
+    while (there := count()) < target:
         if command.process.poll() is not None or time.monotonic() > end:
-            raise RuntimeError(f"{there} of {wanted}; see {command.stderr}")
+            raise RuntimeError(f"{there} of {target}; see {command.stderr}")
         time.sleep(pause)
 
 

@@ -38,7 +38,7 @@ QUIET_SECONDS = 10.0
 
 _NUMBER = re.compile(rb" n=(\d{%d}) " % DIGITS)
 _BLOCK = 1 << 24
-_MOST = 1 << 23
+_MAX_BYTES = 1 << 23
 """Beyond the largest number sent."""
 
 
@@ -47,7 +47,7 @@ class Seen:
 
     def __init__(self, file: Path) -> None:
         self._file, self._at = file, 0
-        self._times = np.zeros(_MOST, np.uint8)
+        self._times = np.zeros(_MAX_BYTES, np.uint8)
         self.lines = 0
 
     @property
@@ -72,13 +72,13 @@ class Seen:
 
 def run(settings: Settings) -> Result:
     """Each way of sending, in a run of the engine of its own."""
-    rows = [Row("TCP, newlines", "messages/s", at_least=TCP_RATE), Row("TCP, octet-counted", "messages/s", at_least=TCP_RATE)]
+    rows = [Row("TCP, newlines", "messages/s", minimum=TCP_RATE), Row("TCP, octet-counted", "messages/s", minimum=TCP_RATE)]
     for row, kind in zip(rows, ("newline", "counted"), strict=True):
         for _ in range(settings.runs):
             _tcp(row, kind)
     for rate in (UDP_RATE, UDP_FAST):
         row = Row(f"UDP at {rate:,} messages/s, lost of {rate * UDP_SECONDS:,}", "messages")
-        row.at_most = 0 if rate == UDP_RATE else None
+        row.maximum = 0 if rate == UDP_RATE else None
         for _ in range(settings.runs):
             _udp(row, rate)
         rows.append(row)

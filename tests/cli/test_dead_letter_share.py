@@ -78,11 +78,11 @@ def test_a_change_is_noticed_after_any_number_of_good_events(one: PipelineRun) -
     assert one.stopped
 
 
-@pytest.mark.parametrize(("most", "exceeds"), [(0.5, False), (0.49, True), (0.0, True), (1.0, False)])
-def test_more_than_the_share_fails_the_run(one: PipelineRun, most: float, exceeds: bool) -> None:
-    watch = DeadLetterShare(one, most)
+@pytest.mark.parametrize(("maximum", "exceeds"), [(0.5, False), (0.49, True), (0.0, True), (1.0, False)])
+def test_more_than_the_share_fails_the_run(one: PipelineRun, maximum: float, exceeds: bool) -> None:
+    watch = DeadLetterShare(one, maximum)
     add(one, 10, 5)
-    request = RunRequest(once=True, max_dead=most)
+    request = RunRequest(once=True, max_dead=maximum)
 
     assert watch.check_end() == exceeds
     if exceeds:

@@ -74,8 +74,8 @@ def write_text(random: Random, pattern: str) -> str:
         elif element.text:
             parts.append(element.text if element.kind != "space" else " " * width)
         else:
-            most = min(NUMBERS.get(element.kind, 10**width), 10**width - 1)
-            parts.append(str(random.choice((0, 1, most, random.randint(0, most)))).zfill(width))
+            maximum = min(NUMBERS.get(element.kind, 10**width), 10**width - 1)
+            parts.append(str(random.choice((0, 1, maximum, random.randint(0, maximum)))).zfill(width))
     return _changed(random, "".join(parts))
 
 

@@ -329,10 +329,10 @@ def correlate(timespan: str, condition: str, where: str) -> str:
     )
 
 
-def correlated(some: Callable[[Event], bool], at_most: int) -> Callable[[Sequence[Event]], list[Row]]:
+def correlated(some: Callable[[Event], bool], max_matches: int) -> Callable[[Sequence[Event]], list[Row]]:
     def rows(events: Sequence[Event]) -> list[Row]:
         of_key = of_keys(one for one in events if some(one))
-        return [(key, len(found), str(found[0]["n"])) for (_, key), found in of_key.items() if len(found) <= at_most]
+        return [(key, len(found), str(found[0]["n"])) for (_, key), found in of_key.items() if len(found) <= max_matches]
 
     return rows
 

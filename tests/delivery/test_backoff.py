@@ -30,19 +30,19 @@ def test_pauses_double_up_to_their_limit_and_are_logged(caplog: pytest.LogCaptur
         pauses.append(sum(slept) - before)
 
     assert max_pause_seconds == [1, 2, 4, 4, 4]
-    assert all(pause <= most for pause, most in zip(pauses, max_pause_seconds, strict=True))
+    assert all(pause <= maximum for pause, maximum in zip(pauses, max_pause_seconds, strict=True))
     assert "source 'log': localhost:9092 refused the connection; trying again in" in caplog.text
     assert "(4th time, since " in caplog.text
 
 
-@pytest.mark.parametrize(("least", "expected"), [(3.0, 3.0), (86400.0, 4.0), (-9.0, 0.0)])
+@pytest.mark.parametrize(("minimum", "expected"), [(3.0, 3.0), (86400.0, 4.0), (-9.0, 0.0)])
 def test_a_pause_has_the_minimum_that_a_server_requests_within_the_limit(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, least: float, expected: float
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, minimum: float, expected: float
 ) -> None:
     monkeypatch.setattr("random.uniform", lambda low, high: low)
     slept: list[float] = []
 
-    Backoff("sink 'hook'", retry=QUICK, sleep=slept.append).wait("429", least)
+    Backoff("sink 'hook'", retry=QUICK, sleep=slept.append).wait("429", minimum)
 
     assert sum(slept) == pytest.approx(expected)
     assert f"trying again in {format_duration(expected)} (" in caplog.text

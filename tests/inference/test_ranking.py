@@ -11,7 +11,7 @@ from etl.inference.sample import open_sample
 from etl.inference.search import find_matches
 
 SAMPLES = sorted((ROOT / "samples").glob("*.log"))
-MOST = 30
+MAX_LINES = 30
 """Lines of each sample that are tried here."""
 
 OTHER_NAMES = {
@@ -51,7 +51,7 @@ UNKNOWN = {
 
 
 def best(path: Path) -> str:
-    with open_sample(path, MOST) as sample:
+    with open_sample(path, MAX_LINES) as sample:
         return find_matches(sample)[0].candidate.name
 
 

@@ -44,9 +44,9 @@ def parse(pattern: str, pattern_set: Any, texts: list[str]) -> list[dict[str, An
 @pytest.mark.parametrize("pattern_set", ["ecs-v1", "legacy"])
 def test_library_has_every_name(acceptance: Path, pattern_set: str) -> None:
     names = json.loads((acceptance / "grok/pattern_names.json").read_text())[pattern_set]
-    wanted = {name for found in names.values() for name in found}
+    expected = {name for found in names.values() for name in found}
 
-    assert wanted - set(load(pattern_set)) == set()
+    assert expected - set(load(pattern_set)) == set()
 
 
 @pytest.mark.slow

@@ -98,14 +98,14 @@ def as_go_syslog(fields: Mapping[str, Any] | None) -> dict[str, Any] | None:
 def go_syslog_expects(expected: dict[str, Any] | None) -> dict[str, Any] | None:
     if expected is None:
         return None
-    wanted = {"version": None, "structured_data": None, **expected}
-    if "message_b64" in wanted:
-        wanted["message"] = base64.b64decode(wanted.pop("message_b64")).decode("utf-8", "surrogateescape")
-    if "timestamp_no_year" in wanted:
-        day = datetime.strptime(f"2023 {wanted.pop('timestamp_no_year')}", "%Y %b %d %H:%M:%S")
-        wanted["timestamp"] = day.replace(tzinfo=UTC).isoformat()
-    version = wanted["version"]
-    return {**wanted, "version": None if version is None else str(version), "timestamp": instant(wanted["timestamp"])}
+    full = {"version": None, "structured_data": None, **expected}
+    if "message_b64" in full:
+        full["message"] = base64.b64decode(full.pop("message_b64")).decode("utf-8", "surrogateescape")
+    if "timestamp_no_year" in full:
+        day = datetime.strptime(f"2023 {full.pop('timestamp_no_year')}", "%Y %b %d %H:%M:%S")
+        full["timestamp"] = day.replace(tzinfo=UTC).isoformat()
+    version = full["version"]
+    return {**full, "version": None if version is None else str(version), "timestamp": instant(full["timestamp"])}
 
 
 def test_go_syslog_rfc5424(acceptance: Path) -> None:

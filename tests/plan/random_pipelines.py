@@ -305,12 +305,12 @@ class Maker:
             return self.new()
         return self.chance.choice(fitting if fitting and not self.maybe(OFF) else fields.names)
 
-    def some(self, names: Sequence[str], most: int = 4) -> list[str]:
-        found = self.chance.sample(list(names), min(len(names), self.chance.randint(1, most)))
+    def some(self, names: Sequence[str], maximum: int = 4) -> list[str]:
+        found = self.chance.sample(list(names), min(len(names), self.chance.randint(1, maximum)))
         return [*found, "unheard_of"] if not found or self.maybe(OFF) else found
 
-    def _declared(self, types: Sequence[str], most: int = 5) -> dict[str, str]:
-        return {name: self.chance.choice(types) for name in self.chance.sample(FIELDS, self.chance.randint(1, most))}
+    def _declared(self, types: Sequence[str], maximum: int = 5) -> dict[str, str]:
+        return {name: self.chance.choice(types) for name in self.chance.sample(FIELDS, self.chance.randint(1, maximum))}
 
     def maybe(self, share: float) -> bool:
         return self.chance.random() < share

@@ -17,7 +17,7 @@ from etl.migration.sampling import json_members
 
 pytestmark = pytest.mark.slow
 
-LEAST_EQUAL = 0.96
+MIN_EQUAL = 0.96
 """Share of events that are equal as a whole. Differing are: members that are an array in some events and a text in others
 (kibana), captures with a type in one pattern and none in another, empty captures, which are null here, and URLs that Java's
 parser reads in another way."""
@@ -58,7 +58,7 @@ def test_events_are_those_of_filebeat(acceptance: Path, tmp_path: Path) -> None:
     equal, total = (sum(counts) for counts in zip(*shares.values(), strict=True))
     print(f"{equal} of {total} events are equal", *(f"{name} {one[0]} of {one[1]}" for name, one in shares.items()), sep="\n")
 
-    assert equal >= LEAST_EQUAL * total
+    assert equal >= MIN_EQUAL * total
 
 
 def test_without_a_sample_nothing_is_left(acceptance: Path) -> None:

@@ -78,10 +78,10 @@ def test_a_scan_finds_what_comparing_finds(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(gram_choice, "WIDE_FROM", wide_from)
         patched.setattr(literal_tables, "FEW_PAIRS", few_pairs)
-        wanted = expected(literals, texts)
+        matches = expected(literals, texts)
 
-        assert pairs(mapped(literals), texts) == wanted
-        assert pairs(LiteralDatabase(pack(literals)), texts) == wanted
+        assert pairs(mapped(literals), texts) == matches
+        assert pairs(LiteralDatabase(pack(literals)), texts) == matches
 
 
 @pytest.mark.slow
@@ -113,10 +113,10 @@ def test_many_literals_are_found(count: int) -> None:
     literals = [literal(word, ANYWHERE, bool(n % 2)) for n, word in enumerate(words)]
     texts = [" ".join(words[n] for n in random.integers(0, count, 3)).swapcase() if row % 2 else words[row] for row in range(40)]
 
-    wanted = expected(literals, texts)
+    matches = expected(literals, texts)
 
-    assert pairs(mapped(literals), texts) == wanted
-    assert pairs(LiteralDatabase(pack(literals)), texts) == wanted
+    assert pairs(mapped(literals), texts) == matches
+    assert pairs(LiteralDatabase(pack(literals)), texts) == matches
 
 
 def test_of_grams_equally_rare_the_one_that_few_literals_have_is_chosen() -> None:

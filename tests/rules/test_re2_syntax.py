@@ -117,14 +117,14 @@ def test_an_expression_with_many_repeats(pattern: str) -> None:
 @given(patterns, TEXTS)
 def test_no_shorter_text_matches(pattern: str, text: str) -> None:
     # when
-    least = min_length(pattern)
+    minimum = min_length(pattern)
 
     # then
     try:
         found = by_re2(pattern, [text])[0]
     except pa.ArrowException:
         assume(False)
-    assert not found or len(text.encode()) >= least
+    assert not found or len(text.encode()) >= minimum
 
 
 def test_least_lengths() -> None:

@@ -172,7 +172,7 @@ def test_every_optimization_gives_the_naive_matches(
 
 
 @contextmanager
-def planned_at_once(most_looked: float) -> Iterator[None]:
+def planned_at_once(max_deferred: float) -> Iterator[None]:
     """No text is remembered, and whatever is not a witness is left out of scans from the second batch on."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_cache, "MIN_VALUES", 0)
@@ -181,7 +181,7 @@ def planned_at_once(most_looked: float) -> Iterator[None]:
         patch.setattr(deferred_literals, "FIRST_PLANNED", 1)
         patch.setattr(deferred_literals, "SPARE", 100)
         patch.setattr(deferred_literals, "COMMON", -1)
-        patch.setattr(deferred_literals, "MAX_SEARCHES", most_looked)
+        patch.setattr(deferred_literals, "MAX_SEARCHES", max_deferred)
         yield
 
 
@@ -195,9 +195,9 @@ def lazily(given_conditions: list[Condition], given_events: list[Event]) -> tupl
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(st.lists(conditions, min_size=1, max_size=8), st.lists(events, min_size=1, max_size=30), st.sampled_from([0, 1000]))
-def test_deferred_literals_are_found(given_conditions: list[Condition], given_events: list[Event], most: int) -> None:
+def test_deferred_literals_are_found(given_conditions: list[Condition], given_events: list[Event], max_deferred: int) -> None:
     # when
-    with planned_at_once(most):
+    with planned_at_once(max_deferred):
         found, _ = lazily(given_conditions, given_events)
 
     # then

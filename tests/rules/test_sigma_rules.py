@@ -111,9 +111,9 @@ CASES: list[tuple[str, Any, list[dict[str, Any]], list[int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("selection", "events", "wanted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_selection(tmp_path: Path, selection: Any, events: list[dict[str, Any]], wanted: list[int]) -> None:
-    assert matched(tmp_path, selection, events) == wanted
+@pytest.mark.parametrize(("selection", "events", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_selection(tmp_path: Path, selection: Any, events: list[dict[str, Any]], expected: list[int]) -> None:
+    assert matched(tmp_path, selection, events) == expected
 
 
 CONDITIONS = [
@@ -128,8 +128,8 @@ CONDITIONS = [
 ]
 
 
-@pytest.mark.parametrize(("condition", "wanted"), CONDITIONS)
-def test_condition(tmp_path: Path, condition: str, wanted: list[int]) -> None:
+@pytest.mark.parametrize(("condition", "expected"), CONDITIONS)
+def test_condition(tmp_path: Path, condition: str, expected: list[int]) -> None:
     # given
     detection = {"a": {"f": "1"}, "b": {"f": ["2", "3"]}, "sel_x": {"f": ["2", "3"]}, "sel_y": {"f": "3"}, "condition": condition}
 
@@ -137,7 +137,7 @@ def test_condition(tmp_path: Path, condition: str, wanted: list[int]) -> None:
     found = hits(written(tmp_path, {**HEAD, "detection": detection}), texts("1", "2", "3", "4"))
 
     # then
-    assert [n for n, rules in enumerate(found) if rules] == wanted
+    assert [n for n, rules in enumerate(found) if rules] == expected
 
 
 def test_placeholders_are_filled(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_fields_and_log_sources_are_mapped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "wanted", "fits"),
+    ("source", "expected", "fits"),
     [
         ({"category": "a", "product": "p"}, {"category": "a", "product": "p"}, True),
         ({"category": "a", "product": "p"}, {"product": "p"}, True),
@@ -263,9 +263,9 @@ def test_fields_and_log_sources_are_mapped(tmp_path: Path) -> None:
         ({"category": "a"}, {"product": "p"}, False),
     ],
 )
-def test_which_rules_are_about_a_log_source(source: dict[str, str], wanted: dict[str, str], fits: bool) -> None:
+def test_which_rules_are_about_a_log_source(source: dict[str, str], expected: dict[str, str], fits: bool) -> None:
     # given
-    rule = Rule("r", "r", TRUE, logsource=tuple(wanted.items()))
+    rule = Rule("r", "r", TRUE, logsource=tuple(expected.items()))
 
     # when
     adapted = Taxonomy(logsources=[(source, TRUE)]).adapt(rule)

@@ -109,10 +109,10 @@ def test_atomic_groups_give_nothing_back() -> None:
     }
     column = pa.array(["aac", "abb", "aab"])
 
-    for pattern, wanted in cases.items():
+    for pattern, result in cases.items():
         found = scanner(pattern)
         assert found.engine_choices[0] == ("scanner", None)
-        assert found.scan(column).captures["x"].to_pylist() == wanted, pattern
+        assert found.scan(column).captures["x"].to_pylist() == result, pattern
 
 
 def test_texts_in_which_a_long_look_ahead_decides_go_to_another_engine(
@@ -177,9 +177,9 @@ def test_a_pickled_scanner_has_only_its_patterns() -> None:
 def test_a_long_look_ahead_at_the_end_of_an_atomic_group_goes_to_another_engine(pattern: str, text: str) -> None:
     found = Scanner([tree(pattern)]).scan(pa.array([text]))
 
-    wanted = regex.search(pattern, text, regex.VERSION1)
-    assert wanted is not None
-    assert found.captures["k"].to_pylist() == [wanted["k"]]
+    result = regex.search(pattern, text, regex.VERSION1)
+    assert result is not None
+    assert found.captures["k"].to_pylist() == [result["k"]]
 
 
 def test_a_program_that_is_too_large_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,8 +147,8 @@ def test_large_patterns(own_cache: Path, pattern: str) -> None:
 
     found = scanner(pattern).scan(pa.array(texts))
 
-    wanted = {"(?:[a": [-1, 0, -1, -1, -1], "(?:[à": [-1, -1, -1, 0, -1], "(?:(?": [-1, -1, 0, -1, -1], "(?P<x": [0] * 5}
-    assert found.pattern.tolist() == wanted[pattern[:5]]
+    results = {"(?:[a": [-1, 0, -1, -1, -1], "(?:[à": [-1, -1, -1, 0, -1], "(?:(?": [-1, -1, 0, -1, -1], "(?P<x": [0] * 5}
+    assert found.pattern.tolist() == results[pattern[:5]]
 
 
 def test_programs_are_bounded() -> None:
@@ -160,10 +160,10 @@ def test_programs_are_bounded() -> None:
 def test_more_positions_than_registers(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = "".join(f"(?P<c{n}>[ab])" for n in range(12)) + "$"
     texts = ["ab" * n for n in range(12)] + ["-"]
-    wanted = [expected([pattern], text) for text in texts]
+    results = [expected([pattern], text) for text in texts]
     monkeypatch.setattr("etl.scanner.automata.registers.MAX_REGISTERS", 5)
 
-    assert rows(scanner(pattern).scan(pa.array(texts))) == wanted
+    assert rows(scanner(pattern).scan(pa.array(texts))) == results
 
 
 def test_more_threads_than_a_state_may_have(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,9 +82,9 @@ def without_trap(several: list[Any], *patterns: str) -> list[Any]:
     return [blank.get(text, text) for text in several] if trap else several
 
 
-def check(name: str, found: list[Any], wanted: list[Any], case: object) -> None:
-    counted[name] = counted.get(name, 0) + len(wanted)
-    assert found == wanted, case
+def check(name: str, found: list[Any], reference: list[Any], case: object) -> None:
+    counted[name] = counted.get(name, 0) + len(reference)
+    assert found == reference, case
 
 
 @law
@@ -117,8 +117,8 @@ def test_the_first_pattern_that_matches_anywhere_wins(several: list[str], column
 
     found = rows(scanner.scan(pa.array(column, pa.string())))
 
-    wanted = [filled(expected(several, text), scanner.names) for text in column]
-    check("lists", found, wanted, (several, column))
+    reference = [filled(expected(several, text), scanner.names) for text in column]
+    check("lists", found, reference, (several, column))
 
 
 @law
@@ -132,8 +132,8 @@ def test_captures_of_one_name_in_different_branches_share_a_column(parts: list[t
 
     found = rows(scanner.scan(pa.array(several, pa.string())))
 
-    wanted = [expected([theirs], text) for text in several]
-    merged = [row and (0, {"x": next(filter(None, row[1].values()), None)}) for row in wanted]
+    reference = [expected([theirs], text) for text in several]
+    merged = [row and (0, {"x": next(filter(None, row[1].values()), None)}) for row in reference]
     check("one name", found, merged, (mine, several))
 
 
@@ -150,9 +150,9 @@ def test_type_slices_and_nulls_change_nothing(
 
     for captured in scan.captures.values():
         captured.validate(full=True)
-    wanted = [expected([pattern], text) for text in several]
-    check("types", rows(scan), wanted, (pattern, several, before, after))
-    answers = [None if text is None else row is not None for text, row in zip(several, wanted, strict=True)]
+    reference = [expected([pattern], text) for text in several]
+    check("types", rows(scan), reference, (pattern, several, before, after))
+    answers = [None if text is None else row is not None for text, row in zip(several, reference, strict=True)]
     assert scanner.matches(column).to_pylist() == answers
 
 
@@ -189,9 +189,9 @@ def test_any_bytes_do_no_harm(pattern: str, several: list[bytes], type_: pa.Data
     for n, text in enumerate(several):
         assert all(column[n] is None or column[n] in text for column in columns.values()), (pattern, text)
         with suppress(UnicodeDecodeError):
-            wanted = expected([pattern], text.decode())
+            reference = expected([pattern], text.decode())
             mine = {name: column[n] and column[n].decode() for name, column in columns.items()}
-            check("any bytes", [mine if scan.pattern[n] >= 0 else None], [wanted and wanted[1]], (pattern, text))
+            check("any bytes", [mine if scan.pattern[n] >= 0 else None], [reference and reference[1]], (pattern, text))
 
 
 # ── Ways to learn ─────────────────────────────────────────────────────────────────────────────────
@@ -242,9 +242,9 @@ def test_the_order_of_learning_changes_nothing(where: Any, several: list[str], c
         check(f"learning {where}", other, found, (several, column))
     for text, (pattern, captured) in zip(column, found, strict=True):
         if where == "anywhere" and pattern != UNKNOWN and not (text == "" and any("\\B" in one for one in several)):
-            wanted = filled(expected(several, text), scanner.names)
+            reference = filled(expected(several, text), scanner.names)
             mine = {name: captured[name].decode() if name in captured else None for name in scanner.names}
-            assert (wanted is None and pattern < 0) or wanted == (pattern, mine), (several, text)
+            assert (reference is None and pattern < 0) or reference == (pattern, mine), (several, text)
 
 
 @pytest.mark.parametrize("budget", [("MAX_STATES", 2), ("FIRST_SECONDS", -1e9), ("GIVE_UP_AFTER", 0), ("MAX_BYTES", 2)])
@@ -259,8 +259,8 @@ def test_small_budgets_change_nothing(budget: tuple[str, float], several: list[s
         found = rows(scanner.scan(pa.array(column, pa.string())))
     _learner.cache_clear()
 
-    wanted = [filled(expected(several, text), scanner.names) for text in column]
-    check("budgets", found, wanted, (budget, several, column))
+    reference = [filled(expected(several, text), scanner.names) for text in column]
+    check("budgets", found, reference, (budget, several, column))
 
 
 @law
@@ -300,7 +300,7 @@ def test_where_re_is_wrong() -> None:
         (r"(?P<all>(?:(?P<x>x)|y|z)*+)", "xyz", {"all": "xyz", "x": "x"}),  # 101955: SystemError
         (r"\B", "", {}),  # 124130: no match before 3.14
     ]
-    for pattern, text, wanted in cases:
+    for pattern, text, reference in cases:
         found = rows(Scanner([tree(f"\\A(?:{pattern})" if "\\z" in pattern else pattern)]).scan(pa.array([text])))
-        assert found == [None if wanted is None else (0, wanted)], pattern
+        assert found == [None if reference is None else (0, reference)], pattern
     assert np.all([re.search(r"\B", " ") is not None])

@@ -89,8 +89,8 @@ def _private(files: Path) -> list[str]:
 def _download(packages: Sequence[str], files: Path, options: Sequence[str]) -> None:
     simulated = run("apt-get", *options, "--simulate", "--no-install-recommends", "install", *packages)
     needed = {match["name"]: match["version"] for match in NEEDED.finditer(simulated)}
-    wanted = {**dict.fromkeys(packages), **needed}  # one that is installed already is unpacked too
-    words = [f"{name}={version}" if version else name for name, version in wanted.items()]
+    requested = {**dict.fromkeys(packages), **needed}  # one that is installed already is unpacked too
+    words = [f"{name}={version}" if version else name for name, version in requested.items()]
     run("apt-get", *LATE, *options, "download", *words, cwd=files, seconds=600)
 
 

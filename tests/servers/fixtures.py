@@ -18,7 +18,7 @@ from servers.certificates import Certificates
 from servers.fleet import BROKERS, DATABASES, Fleet, asked
 from servers.server import Server
 
-WANTED = pytest.StashKey[Iterable[str]]()
+REQUESTED_SERVERS = pytest.StashKey[Iterable[str]]()
 FLEET = pytest.StashKey[Fleet]()
 ASKED = pytest.StashKey[set[str]]()
 """Servers that the test at work uses, as far as its arguments, parameters and marks say."""
@@ -39,13 +39,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Record which servers the selected tests use."""
-    session.config.stash[WANTED] = {name for item in session.items for name in asked(item)}
+    session.config.stash[REQUESTED_SERVERS] = {name for item in session.items for name in asked(item)}
 
 
 @pytest.fixture(scope="session")
 def fleet(request: pytest.FixtureRequest) -> Iterator[Fleet]:
     """All servers of the run."""
-    servers = request.config.stash[FLEET] = Fleet(request.config.stash[WANTED])
+    servers = request.config.stash[FLEET] = Fleet(request.config.stash[REQUESTED_SERVERS])
     yield servers
     servers.discard()
 

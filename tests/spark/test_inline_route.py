@@ -32,11 +32,11 @@ class Ranges(Source):
     """A source that counts events; each split has ``most`` of them at most."""
 
     type: str = "ranges"
-    most: int = JOINED_SIZE
+    max_events: int = JOINED_SIZE
     end: int = 0
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
-        return [Split("0", at, min(at + self.most, end["at"])) for at in range(start["at"], end["at"], self.most)]
+        return [Split("0", at, min(at + self.max_events, end["at"])) for at in range(start["at"], end["at"], self.max_events)]
 
     def latest(self, start: Offset, limit: Limit) -> Offset:
         return {"at": self.end}

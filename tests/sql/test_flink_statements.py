@@ -123,7 +123,7 @@ def test_values_of_all_rows(call: str, values: list[Any], tmp_path: Path) -> Non
 
     assert not ran.problems, ran.problems
     found = [value for _, value in sorted(ran.rows)]
-    assert [str(one) if isinstance(wanted, str) else one for one, wanted in zip(found, values, strict=True)] == values
+    assert [str(one) if isinstance(expected, str) else one for one, expected in zip(found, values, strict=True)] == values
 
 
 def test_results_in_batch_mode_do_not_change(tmp_path: Path) -> None:

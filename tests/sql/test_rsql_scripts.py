@@ -51,7 +51,7 @@ def parseudtf(content: str) -> Iterator[Row]:
 """
 """Python in place of functions in Java."""
 
-MOST_ADDITIONS = 60
+MAX_ADDITIONS = 60
 
 
 def _mended(text: str) -> str:
@@ -87,7 +87,7 @@ def _completed(path: Path, folder: Path) -> list[str]:
     body = _with_python(_with_files(_mended(path.read_text("utf-8"))))
     tables: dict[str, list[str]] = {}
     errors: list[str] = []
-    for _ in range(MOST_ADDITIONS):
+    for _ in range(MAX_ADDITIONS):
         declared = "".join(_declaration(name, columns, body) for name, columns in tables.items())
         script.write_text(f"{declared}\n{body}", "utf-8")
         problems = [one for one in inspect(script).problems if one.severity == "error" or one.code == "missing-sink"]

@@ -20,7 +20,7 @@ from etl.state.state_files import StateFile
 @pytest.mark.parametrize("rows", [10, 3_000, 100_000])
 def test_there_are_few_files_and_a_row_is_written_once_in_each_tier(rows: int) -> None:
     files: tuple[StateFileEntry, ...] = ()
-    written, most, tiers = 0, 0, 1 + np.log(5_000 * rows / 4096) / np.log(8)
+    written, max_files, tiers = 0, 0, 1 + np.log(5_000 * rows / 4096) / np.log(8)
 
     for batch in range(5_000):
         files = (*files, StateFileEntry(str(batch), 0, 0, rows, 0, 0))
@@ -29,10 +29,10 @@ def test_there_are_few_files_and_a_row_is_written_once_in_each_tier(rows: int) -
             total = sum(file.rows for file in chosen)
             written += total if total > 4096 else 0
             files = (*(file for file in files if file not in chosen), StateFileEntry(f"{batch} merged", 0, 0, total, 0, 0))
-        most = max(most, len(files))
+        max_files = max(max_files, len(files))
 
     assert sum(file.rows for file in files) == 5_000 * rows
-    assert most <= FILES_IN_TIER * (tiers + 2)
+    assert max_files <= FILES_IN_TIER * (tiers + 2)
     assert written <= 5_000 * rows * (max(tiers, 0) + 2)
 
 

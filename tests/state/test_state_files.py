@@ -72,7 +72,7 @@ def test_rows_are_read_by_part_and_pane(
 @settings(deadline=None)
 @given(
     rows=ROWS,
-    wanted=st.sets(st.integers(0, 5), min_size=1),
+    requested=st.sets(st.integers(0, 5), min_size=1),
     first=st.integers(-3, 3),
     end=st.integers(-3, 3),
     small=st.booleans(),
@@ -80,7 +80,7 @@ def test_rows_are_read_by_part_and_pane(
 )
 def test_rows_of_keys_are_found_by_their_hash(
     rows: list[tuple[int, int, int, str | None]],
-    wanted: set[int],
+    requested: set[int],
     first: int,
     end: int,
     small: bool,
@@ -89,14 +89,14 @@ def test_rows_of_keys_are_found_by_their_hash(
     folder = passing_folder()
     rows = [(part, pane, hash_, str(pane)) for part, pane, hash_, _ in rows]
     file = _written(folder / "a", rows, together=together)
-    hashes = {part: np.array(sorted(wanted), np.uint64) for part in range(5)}
+    hashes = {part: np.array(sorted(requested), np.uint64) for part in range(5)}
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("etl.state.state_files.SMALL_FILE", len(rows) if small else 0)
         tables = list(file.rows_of_keys(hashes, first, end))
 
     found = [(row[HASH], row["text"]) for table in tables for row in table.to_pylist()]
-    expected = [row[2:] for row in rows if first <= row[1] < end and row[2] in wanted]
+    expected = [row[2:] for row in rows if first <= row[1] < end and row[2] in requested]
     assert sorted(found, key=repr) == sorted(expected, key=repr)
     assert [table.num_columns for table in tables] == [2] * bool(expected)
     assert [int(pane) for _, pane in found] == sorted(int(pane) for _, pane in found)
@@ -333,19 +333,19 @@ def test_look_ups_in_large_files_give_their_memory_back(tmp_path: Path, monkeypa
     rows, path = 1 << 20, tmp_path / "a"
     hashes, zeros = np.arange(rows, dtype=np.uint64) << np.uint64(44), np.zeros(rows, np.int64)
     write_state_file(path, pa.table({HASH: hashes, HASH2: zeros.view(np.uint64)}), zeros, zeros, durable=False)
-    file, wanted = open_state_file(path), hashes[::512]
-    keys = EventsByKey.of(np.array([wanted, 0 * wanted]), np.zeros(len(wanted), np.int64))
+    file, looked_up = open_state_file(path), hashes[::512]
+    keys = EventsByKey.of(np.array([looked_up, 0 * looked_up]), np.zeros(len(looked_up), np.int64))
     monkeypatch.setattr(state_files, "_MEASURED_TOGETHER", 1)
 
     resident, found = [], []
-    for most in (1 << 40, 0):
-        monkeypatch.setattr(state_files, "MAPPED_BYTES", most)
-        found += [sum(len(rows) for rows in file.rows_of_keys({0: wanted}))]
+    for max_bytes in (1 << 40, 0):
+        monkeypatch.setattr(state_files, "MAPPED_BYTES", max_bytes)
+        found += [sum(len(rows) for rows in file.rows_of_keys({0: looked_up}))]
         resident += [_resident(path)]
         found += [sum(len(rows) for _, _, rows in rows_of_keys(keys, [*file.tables(0)]))]
         resident += [_resident(path)]
 
-    assert found == [len(wanted)] * 4
+    assert found == [len(looked_up)] * 4
     assert min(resident[:2]) > 8_000
     assert max(resident[2:]) < 200
 

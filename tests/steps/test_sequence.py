@@ -101,14 +101,14 @@ def _count(found: re.Match[str], name: str) -> int:
     return sum(group.count(name) for group in groups)
 
 
-def _matches(events: list[Event], pattern: str, most: int) -> list[tuple[int, int, int, int]]:
+def _matches(events: list[Event], pattern: str, max_events: int) -> list[tuple[int, int, int, int]]:
     """Start, end, and how often `a` and `b` were taken."""
     letters, regex, found, begin = "".join(event.letter for event in events), re.compile(PATTERNS[pattern]), [], 0
     if re.search(r"not[^t]*$", pattern):
-        return _unanswered(events, letters, regex, most)
+        return _unanswered(events, letters, regex, max_events)
     for end in range(len(events)):
         for start in range(begin, end + 1):
-            if events[end].seconds - events[start].seconds < WITHIN and end - start < most:
+            if events[end].seconds - events[start].seconds < WITHIN and end - start < max_events:
                 match = regex.fullmatch(letters, start, end + 1)
                 if match:
                     found.append((events[start].seconds, events[end].seconds, _count(match, "a"), _count(match, "b")))
@@ -117,12 +117,12 @@ def _matches(events: list[Event], pattern: str, most: int) -> list[tuple[int, in
     return found
 
 
-def _unanswered(events: list[Event], letters: str, regex: re.Pattern[str], most: int) -> list[tuple[int, int, int, int]]:
+def _unanswered(events: list[Event], letters: str, regex: re.Pattern[str], max_events: int) -> list[tuple[int, int, int, int]]:
     found, begin = [], 0
     for start in range(len(events)):
         over = events[start].seconds + WITHIN
         end = next((at for at in range(start, len(events)) if events[at].seconds >= over), len(events))
-        match = regex.fullmatch(letters, start, end) if start >= begin and end - start <= most else None
+        match = regex.fullmatch(letters, start, end) if start >= begin and end - start <= max_events else None
         if match:
             found.append((events[start].seconds, over, _count(match, "a"), 0))
             begin = match.end("a")
@@ -137,12 +137,12 @@ def _relevant(events: list[Event], pattern: str) -> list[Event]:
 @pytest.mark.slow
 @settings(deadline=None)
 @given(STREAMS, st.sampled_from(sorted(PATTERNS)), st.sampled_from([2, 4, 1000]), st.booleans())
-def test_matches_are_those_of_a_regular_expression(drawn: list, pattern: str, most: int, merges: bool) -> None:
+def test_matches_are_those_of_a_regular_expression(drawn: list, pattern: str, max_events: int, merges: bool) -> None:
     stream, folder = _numbered(drawn), passing_folder()
-    lane = Lane(_step(pattern, max_events=most), INCOMING, folder, merges=merges)
+    lane = Lane(_step(pattern, max_events=max_events), INCOMING, folder, merges=merges)
     expected = defaultdict(list)
     for host, events in _on_time(stream).items():
-        expected[host] = _matches(_relevant(events, pattern), pattern, most)
+        expected[host] = _matches(_relevant(events, pattern), pattern, max_events)
 
     found = defaultdict(list)
     for splits in [*stream, [[Event("end", "x", 10_000, 10_000)]]]:
@@ -395,18 +395,18 @@ COMPARED = st.tuples(
     st.sampled_from([3, 1000]), AFTER, st.booleans(),
 )  # fmt: skip
 def test_matches_are_those_of_branches_that_are_followed_one_by_one(
-    drawn: list, text: str, compared: list, most: int, after: str, merges: bool
+    drawn: list, text: str, compared: list, max_events: int, after: str, merges: bool
 ) -> None:
     pattern = read_pattern(text, dict.fromkeys(NAMES))
     assume(not pattern.findings)
     # of several ways to one state only the first is followed, and groups that are counted have states of their own
     compared = [] if "(" in text else compared
-    oracle = Oracle(pattern, _comparisons(pattern, compared), most, after)
+    oracle = Oracle(pattern, _comparisons(pattern, compared), max_events, after)
     where = [
         f"{name}.{field} {operator} {which}({earlier}.{other})"
         for name, field, operator, which, earlier, other in oracle.comparisons
     ]
-    given = {"events": {name: f"letters like '%{name}%'" for name in NAMES}, "where": where, "max_events": most}
+    given = {"events": {name: f"letters like '%{name}%'" for name in NAMES}, "where": where, "max_events": max_events}
     step = _step(text, **given, after_match=after, list=["n"], list_limit=3)
     assume(not [one for one in step.check(MIXED) if one.severity == "error"])
     lane = Lane(step, MIXED, passing_folder(), merges=merges)
@@ -544,8 +544,8 @@ def test_a_pattern_of_more_than_62_events_is_an_error() -> None:
     names = [f"e{number}" for number in range(63)]
     counts = [
         len([one for one in step.check(INCOMING) if one.severity == "error"])
-        for most in (62, 63)
-        for step in [_step(" then ".join(names[:most]), events=dict.fromkeys(names[:most], "true"))]
+        for events in (62, 63)
+        for step in [_step(" then ".join(names[:events]), events=dict.fromkeys(names[:events], "true"))]
     ]
 
     assert counts == [0, 1]

@@ -26,12 +26,12 @@ def test_the_same_events_do_not_differ(rows: list[dict[str, int]], random: objec
 def test_every_event_is_equal_or_reported(expected: list[dict[str, int]], found: list[dict[str, int]], ordered: bool) -> None:
     pairs = find_unequal_pairs(expected, found, ordered)
 
-    wanted = [pair.expected for pair in pairs if pair.expected is not None]
+    expected_rows = [pair.expected for pair in pairs if pair.expected is not None]
     came = [pair.found for pair in pairs if pair.found is not None]
-    assert len(set(wanted)) == len(wanted)
+    assert len(set(expected_rows)) == len(expected_rows)
     assert len(set(came)) == len(came)
-    assert len(expected) - len(wanted) == len(found) - len(came)
-    left = [row for number, row in enumerate(expected) if number not in wanted]
+    assert len(expected) - len(expected_rows) == len(found) - len(came)
+    left = [row for number, row in enumerate(expected) if number not in expected_rows]
     there = [row for number, row in enumerate(found) if number not in came]
     assert left == there if ordered else all(row in there for row in left)
 

@@ -195,9 +195,9 @@ def test_a_batch_of_bad_rows_only(database: Database) -> None:
 
 @pytest.mark.slow
 def test_a_row_larger_than_the_server_accepts(mysql: Database) -> None:
-    most = mysql.run("SELECT @@max_allowed_packet")[0][0]
+    max_bytes = mysql.run("SELECT @@max_allowed_packet")[0][0]
 
-    refused = written(mysql.sink(create=True), texts(["small", "x" * (most + 1), "after"]))
+    refused = written(mysql.sink(create=True), texts(["small", "x" * (max_bytes + 1), "after"]))
 
     assert [one.events.column("id").to_pylist() for one in refused] == [[1]]
     assert "max_allowed_packet" in refused[0].reasons[0].as_py()

@@ -288,8 +288,8 @@ def test_an_id_that_the_server_would_refuse_is_a_dead_letter(cluster: FakeCluste
 
 
 def test_a_request_that_is_too_large_is_halved_and_so_are_later_ones(cluster: FakeCluster) -> None:
-    most = 600
-    cluster.answer = lambda request: Reply(413) if len(request.body) > most else cluster.bulk(request)
+    max_bytes = 600
+    cluster.answer = lambda request: Reply(413) if len(request.body) > max_bytes else cluster.bulk(request)
     bulk = writer(cluster)
 
     first, seen = bulk.write(batch(50)), len(cluster.requests)
@@ -297,7 +297,7 @@ def test_a_request_that_is_too_large_is_halved_and_so_are_later_ones(cluster: Fa
 
     assert [again(first), dead(first), again(second), dead(second)] == [[], [], [], []]
     assert len(cluster.documents) == 50
-    assert all(len(request.body) <= most for request in cluster.requests[seen:])
+    assert all(len(request.body) <= max_bytes for request in cluster.requests[seen:])
 
 
 def test_a_document_that_is_too_large_for_the_server_is_a_dead_letter(cluster: FakeCluster) -> None:

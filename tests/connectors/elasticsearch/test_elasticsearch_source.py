@@ -119,14 +119,14 @@ def counting(there: list[int]) -> Any:
 
 @settings(deadline=None, max_examples=60)
 @given(times, st.integers(1, 400))
-def test_a_time_range_has_at_most_the_requested_documents_and_almost_as_many(there: list[int], most: int) -> None:
+def test_a_time_range_has_at_most_the_requested_documents_and_almost_as_many(there: list[int], max_documents: int) -> None:
     count = counting(there)
 
-    at = find_end_time(count, 0, 2001, most)
+    at = find_end_time(count, 0, 2001, max_documents)
 
     assert 0 < at <= 2001
-    assert count(0, at) <= most or at == 1
-    assert count(0, at) >= MIN_FILL * most or count(0, at + 1) > most or at >= 2000
+    assert count(0, at) <= max_documents or at == 1
+    assert count(0, at) >= MIN_FILL * max_documents or count(0, at + 1) > max_documents or at >= 2000
 
 
 @settings(deadline=None, max_examples=60)

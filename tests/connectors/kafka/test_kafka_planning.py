@@ -89,10 +89,10 @@ def test_an_offset_survives_json(position: OffsetRanges) -> None:
 
 
 @given(st.dictionaries(st.integers(0, 50), st.integers(1, 1000), min_size=1), st.integers(1, 5000))
-def test_a_budget_is_shared_fairly(requested: dict[int, int], most: int) -> None:
-    given_ = share_fairly({("t", number): want for number, want in requested.items()}, most)
+def test_a_budget_is_shared_fairly(requested: dict[int, int], max_messages: int) -> None:
+    given_ = share_fairly({("t", number): want for number, want in requested.items()}, max_messages)
 
-    assert sum(given_.values()) == min(most, sum(requested.values()))
+    assert sum(given_.values()) == min(max_messages, sum(requested.values()))
     largest = max(given_.values())
     assert all(got == requested[number] or got >= largest - 1 for (_, number), got in given_.items())
 

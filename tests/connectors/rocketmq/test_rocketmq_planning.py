@@ -124,10 +124,10 @@ def test_bytes_are_counted_by_the_mean_of_events() -> None:
 
 
 @given(st.dictionaries(st.builds(Queue, st.just("b"), st.just("t"), st.integers(0, 9)), st.integers(0, 50)), st.integers(0, 200))
-def test_messages_are_divided_fairly(there: dict[Queue, int], most: int) -> None:
-    granted = batch_planner.share_fairly(there, most)
+def test_messages_are_divided_fairly(there: dict[Queue, int], max_messages: int) -> None:
+    granted = batch_planner.share_fairly(there, max_messages)
 
-    assert sum(granted.values()) == min(most, sum(there.values()))
+    assert sum(granted.values()) == min(max_messages, sum(there.values()))
     assert all(0 <= granted[queue] <= there[queue] for queue in there)
     hungry = [granted[queue] for queue in there if granted[queue] < there[queue]]
     assert not hungry or max(granted.values()) - min(hungry) <= 1, "a queue that has more got less than another"
@@ -155,8 +155,8 @@ class FakeBroker:
 
     address = "fake:1"
 
-    def __init__(self, smallest: int, largest: int, most: int, filtered: bool = False) -> None:
-        self.smallest, self.largest, self.most, self.filtered = smallest, largest, most, filtered
+    def __init__(self, smallest: int, largest: int, max_messages: int, filtered: bool = False) -> None:
+        self.smallest, self.largest, self.max_messages, self.filtered = smallest, largest, max_messages, filtered
         self.asked: dict[int, tuple[int, int]] = {}
         self.waiting = self.deepest = self.requests = 0
 
@@ -171,7 +171,7 @@ class FakeBroker:
         self.waiting -= 1
         begin, count = self.asked.pop(number)
         there = range(max(begin, self.smallest), min(self.largest, begin + 50))
-        given = [at for at in there if not self.filtered or at % 5 == 0][: min(count, self.most)]
+        given = [at for at in there if not self.filtered or at % 5 == 0][: min(count, self.max_messages)]
         after = given[-1] + 1 if given else there.stop
         fields = {"nextBeginOffset": str(after), "minOffset": str(self.smallest), "maxOffset": str(self.largest)}
         if begin < self.smallest or begin > self.largest:
@@ -199,8 +199,8 @@ def pulled(broker: FakeBroker, start: int, end: int, master: bool = True) -> lis
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 300), st.integers(0, 700), st.integers(1, 60), st.booleans())
-def test_a_range_is_pulled_completely_and_once(start: int, count: int, most: int, filtered: bool) -> None:
-    broker = FakeBroker(0, start + count + 10, most, filtered)
+def test_a_range_is_pulled_completely_and_once(start: int, count: int, max_messages: int, filtered: bool) -> None:
+    broker = FakeBroker(0, start + count + 10, max_messages, filtered)
 
     found = pulled(broker, start, start + count)
 

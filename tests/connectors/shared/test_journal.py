@@ -174,14 +174,14 @@ def test_a_closing_writer_gives_up_on_a_full_disk(tmp_path: Path, monkeypatch: p
     assert payloads(tmp_path) == []
 
 
-@pytest.mark.parametrize(("fsync", "least"), [("always", 5), ("interval", 1), ("never", 0)])
-def test_appends_are_synced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: Any, least: int) -> None:
+@pytest.mark.parametrize(("fsync", "min_syncs"), [("always", 5), ("interval", 1), ("never", 0)])
+def test_appends_are_synced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: Any, min_syncs: int) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fdatasync", synced.append)
 
     written(tmp_path, [b"x"] * 5, JournalOptions(fsync=fsync))
 
-    assert len(synced) >= least
+    assert len(synced) >= min_syncs
     assert bool(synced) == (fsync != "never")
 
 

@@ -40,7 +40,7 @@ BEGINS: dict[str, Callable[[str, str, re.Pattern[str]], bool]] = {
 }
 
 
-def reference(data: bytes, way: str, pattern: str, most_lines: int, most_bytes: int, most_line: int = 1 << 20) -> Events:
+def reference(data: bytes, way: str, pattern: str, max_lines: int, max_bytes: int, max_line: int = 1 << 20) -> Events:
     """Group lines one by one, as a reference."""
     compiled = re.compile(pattern)
     found: Events = []
@@ -54,9 +54,9 @@ def reference(data: bytes, way: str, pattern: str, most_lines: int, most_bytes: 
         text = raw.removesuffix(b"\r").decode("utf-8", "replace")
         if at == 0:
             text = text.removeprefix("\ufeff")
-        long = len(raw) > most_line
+        long = len(raw) > max_line
         begins = before is None or long or BEGINS[way](before, text, compiled)
-        if begins or len(event) == most_lines or at + len(raw) - begin > most_bytes:
+        if begins or len(event) == max_lines or at + len(raw) - begin > max_bytes:
             if event:
                 found.append((begin, "\n".join(event)))
             event, begin = [], at
@@ -150,13 +150,13 @@ def test_events_equal_those_of_the_whole_file(
     data: bytes,
     doings: list[tuple[str, int]],
     way: tuple[str, str],
-    most: tuple[int, int],
+    limits: tuple[int, int],
     longest: int,
     parallelism: int,
     block: int,
 ) -> None:
     name, pattern = way
-    multiline = {name: pattern, "max_lines": most[0], "max_bytes": most[1], "timeout": "1d"}
+    multiline = {name: pattern, "max_lines": limits[0], "max_bytes": limits[1], "timeout": "1d"}
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         for module, size in (
             (line_cutter, "BLOCK_BYTES"),
@@ -181,7 +181,7 @@ def test_events_equal_those_of_the_whole_file(
             file.write(data[at:])
         found += run.next(bounded=True)
 
-        assert found == reference(data, name, pattern, *most, longest)
+        assert found == reference(data, name, pattern, *limits, longest)
 
 
 # ── Presets ───────────────────────────────────────────────────────────────────────────────────────

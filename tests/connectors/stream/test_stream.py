@@ -116,8 +116,8 @@ def test_events_of_all_splits_are_read_in_order_by_any_number_of_splits(stream: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("most", [1, 7, 250, 10_000])
-def test_micro_batches_with_a_limit_of_events_join_without_gaps(stream: Stream, most: int) -> None:
+@pytest.mark.parametrize("max_events", [1, 7, 250, 10_000])
+def test_micro_batches_with_a_limit_of_events_join_without_gaps(stream: Stream, max_events: int) -> None:
     for number in range(5):
         stream.publish(number, events(number * 100, number * 100 + 100))
     source = stream.source()
@@ -126,9 +126,9 @@ def test_micro_batches_with_a_limit_of_events_join_without_gaps(stream: Stream, 
     found: list[int] = []
     begin = source.start()
     while len(found) < 500:
-        end = source.latest(begin, Limit(1 << 62, most, bounded=True, until=until))
+        end = source.latest(begin, Limit(1 << 62, max_events, bounded=True, until=until))
         part = read(source, begin, end)
-        assert 1 <= len(part) <= most
+        assert 1 <= len(part) <= max_events
         assert source.backlog(begin) == Backlog(500 - len(found))
         found, begin = found + part, end
 

@@ -22,8 +22,8 @@ STREAMS = st.lists(st.tuples(st.integers(0, 3), st.binary(max_size=60)), max_siz
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(STREAMS, max_size=4), st.integers(1, 40))
-def test_any_bytes_of_any_senders(turns: list[list[tuple[int, bytes]]], most: int) -> None:
-    framers = [Framer(most) for _ in range(4)]
+def test_any_bytes_of_any_senders(turns: list[list[tuple[int, bytes]]], max_bytes: int) -> None:
+    framers = [Framer(max_bytes) for _ in range(4)]
     expected: list[tuple[str, int]] = []
     events = 0
     with tempfile.TemporaryDirectory() as folder:

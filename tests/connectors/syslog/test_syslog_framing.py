@@ -16,8 +16,8 @@ def texts(frames: Frames) -> list[bytes]:
     return [frames.data[start:end] for span in frames.spans for start, end in span.T.tolist()]
 
 
-def cut(chunks: list[bytes], most: int = 1000) -> tuple[list[bytes], list[RejectedMessage]]:
-    framer = Framer(most)
+def cut(chunks: list[bytes], max_bytes: int = 1000) -> tuple[list[bytes], list[RejectedMessage]]:
+    framer = Framer(max_bytes)
     found = [framer.feed(chunk) for chunk in chunks]
     found.append(framer.finish())
     return [text for frames in found for text in texts(frames)], [fault for frames in found for fault in frames.rejects]
@@ -49,7 +49,7 @@ def test_each_message_shows_its_framing(stream: bytes, messages: list[bytes], si
 @pytest.mark.parametrize("size", [1, 7, 1000])
 @pytest.mark.parametrize("stream", [b"<1>x\n" + b"y" * 50 + b"\n<1>z\n", b"<1>x\n50 <1>" + b"y" * 47 + b"<1>z\n"])
 def test_a_message_that_is_too_long_is_skipped(stream: bytes, size: int) -> None:
-    found, rejects = cut([stream[at : at + size] for at in range(0, len(stream), size)], most=20)
+    found, rejects = cut([stream[at : at + size] for at in range(0, len(stream), size)], max_bytes=20)
 
     assert found == [b"<1>x", b"<1>z"]
     assert [fault.code for fault in rejects] == ["message-too-long"]
@@ -98,11 +98,11 @@ def test_any_mix_in_any_chunks(messages: list[tuple[bytes, bool]], cuts: list[in
     st.lists(st.integers(0, 150), max_size=8),
     st.integers(1, 40),
 )
-def test_messages_do_not_depend_on_chunks(stream: bytes, cuts: list[int], most: int) -> None:
+def test_messages_do_not_depend_on_chunks(stream: bytes, cuts: list[int], max_bytes: int) -> None:
     bounds = sorted({0, len(stream), *(at for at in cuts if at < len(stream))})
 
-    whole, rejects = cut([stream], most)
-    pieces, same_faults = cut([stream[a:b] for a, b in pairwise(bounds)], most)
+    whole, rejects = cut([stream], max_bytes)
+    pieces, same_faults = cut([stream[a:b] for a, b in pairwise(bounds)], max_bytes)
 
     assert [text for text in pieces if text] == [text for text in whole if text]
     assert [fault.code for fault in same_faults] == [fault.code for fault in rejects]
@@ -112,7 +112,7 @@ def test_messages_do_not_depend_on_chunks(stream: bytes, cuts: list[int], most: 
 @settings(max_examples=300)
 @given(st.lists(st.binary(max_size=100), max_size=10))
 def test_any_bytes_can_be_framed(chunks: list[bytes]) -> None:
-    found, rejects = cut(chunks, most=50)
+    found, rejects = cut(chunks, max_bytes=50)
 
     assert all(len(text) <= 50 for text in found)
     assert all(0 <= fault.start <= fault.end for fault in rejects)
