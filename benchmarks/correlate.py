@@ -95,7 +95,7 @@ def run(settings: Settings) -> Result:
         expected = alerts(events, kind)
         for batches in BATCHES:
             what = f"{kind}, {batches} micro-batches"
-            state, whole = Row(f"{what}: into state", "events/CPU s", minimum=300_000), Row(f"{what}: all", "events/s")
+            state, whole = Row(f"{what}: into state", "events/CPU s", at_least=300_000), Row(f"{what}: all", "events/s")
             for number in range(settings.runs):
                 _measure(folder, _Asked(kind, batches, expected), state, whole)
                 said = f"{state.values[-1]:,.0f} into state a CPU s, {whole.values[-1]:,.0f} in all a second"
@@ -161,7 +161,7 @@ def _measure(folder: Path, asked: _Asked, state: Row, whole: Row) -> None:
 
 def _memory(folder: Path, asked: _Asked, runs: int) -> Row:
     """Of all processes, with one core."""
-    row = Row(f"{asked.kind}, {asked.batches} micro-batches: memory on one core", "MB PSS", maximum=1_000)
+    row = Row(f"{asked.kind}, {asked.batches} micro-batches: memory on one core", "MB PSS", at_most=1_000)
     row.values += [_run(folder, asked, cores=1)[0].peak for _ in range(runs)]
     return row
 

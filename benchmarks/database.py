@@ -110,9 +110,9 @@ class Loader:
     server: Row
 
     @classmethod
-    def called(cls, label: str, minimum: float | None = None) -> Loader:
+    def called(cls, label: str, at_least: float | None = None) -> Loader:
         """Nothing measured yet."""
-        return cls(Row(label, "rows/s", minimum=minimum), Row(f"the server's CPU: {label}", "s per million rows"))
+        return cls(Row(label, "rows/s", at_least=at_least), Row(f"the server's CPU: {label}", "s per million rows"))
 
     def note(self, seconds: float, cpu: float, server: float) -> None:
         """One run."""
@@ -139,7 +139,7 @@ def _on(kind: str, name: str, folder: Path, settings: Settings) -> list[Row]:
         Loader.called(f"{name}: by hand, two processes"),
         Loader.called(f"{name}: etl run", RATE if kind == "mysql" else None),
     )
-    share = Row(f"{name}: etl run, of the better loader's rate", "%", minimum=SHARE)
+    share = Row(f"{name}: etl run, of the better loader's rate", "%", at_least=SHARE)
     with started(kind) as server:
         node = Node(server, kind)
         for _ in range(settings.runs):

@@ -115,7 +115,7 @@ def run(settings: Settings) -> Result:
     folder = fresh("elasticsearch")
     lines = folder / "lines.jsonl"
     lines.write_bytes(json_lines(0, DOCUMENTS))
-    target = Row("etl run, of the better loader's rate", "%", minimum=SHARE)
+    target = Row("etl run, of the better loader's rate", "%", at_least=SHARE)
     one, two, engine = map(Loader.called, ("by hand, one connection", "by hand, two connections", "etl run"))
     with started() as server:
         node = Node(server)

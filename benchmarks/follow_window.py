@@ -57,10 +57,10 @@ def run(settings: Settings) -> Result:
     cuts = statistics.quantiles(ages, n=100)
     rows = [
         Row("append to result, p50", "s", [cuts[49]]),
-        Row("append to result, p99", "s", [cuts[98]], maximum=0.7),
+        Row("append to result, p99", "s", [cuts[98]], at_most=0.7),
         Row("append to result, longest", "s", [max(ages)]),
-        Row("CPU", "cores", [cores], maximum=0.8),
-        Row("memory, peak", "MB PSS", [cost.peak], maximum=750.0),
+        Row("CPU", "cores", [cores], at_most=0.8),
+        Row("memory, peak", "MB PSS", [cost.peak], at_most=750.0),
         _growth([mb for at, mb in cost.pss if at > start]),
     ]
     return Result("follow-window", f"{TITLE} ({minutes:g} minutes)", ABOUT, rows)
@@ -70,7 +70,7 @@ def _growth(samples: list[float]) -> Row:
     """Of memory, as in `benchmarks.follow`."""
     fifth = max(1, round(len(samples) * SETTLED))
     grown = statistics.median(samples[-fifth:]) - statistics.median(samples[fifth : 2 * fifth])
-    return Row("memory, growth from the second fifth to the last", "MB PSS", [grown], maximum=GROWTH_MB)
+    return Row("memory, growth from the second fifth to the last", "MB PSS", [grown], at_most=GROWTH_MB)
 
 
 class CountedWriter(threading.Thread):

@@ -45,7 +45,7 @@ def run(settings: Settings) -> Result:
             row.pss.append(costs[1].peak)
             row.wall.append(costs[1].wall)
             print(f"  {name}: {row.values[-1]:,.0f} events/CPU s", file=sys.stderr, flush=True)
-    times = Row("sluice, times as fast", "", minimum=8)
+    times = Row("sluice, times as fast", "", at_least=8)
     ratio = rows[OURS].median, rows[SPARK].median
     if ratio[0] and ratio[1]:
         times.values.append(ratio[0] / ratio[1])

@@ -34,13 +34,13 @@ class Target:
 
     contender: Contender
     files: Callable[[Path], Sequence[str]]
-    minimum: float | None = None
+    at_least: float | None = None
 
 
 def run(settings: Settings) -> Result:
     """All by turns."""
     targets = _targets()
-    rows = [Row(target.contender.name, "lines/s", minimum=target.minimum) for target in targets]
+    rows = [Row(target.contender.name, "lines/s", at_least=target.at_least) for target in targets]
     for number in range(settings.runs):
         for target, row in zip(targets, rows, strict=True):
             _turn(target, row, settings.lines)

@@ -47,8 +47,8 @@ def run(settings: Settings) -> Result:
     file = folder / "long.yaml"
     file.write_text(pipeline(LINES))
     rows = [
-        Row(f"`etl lint`, a file of {LINES} lines", "s", maximum=0.45),
-        Row("`etl --help`", "s", maximum=0.2),
+        Row(f"`etl lint`, a file of {LINES} lines", "s", at_most=0.45),
+        Row("`etl --help`", "s", at_most=0.2),
     ]
     for row, options in zip(rows, (["lint", str(file)], ["--help"]), strict=True):
         _measure(row, options, folder)

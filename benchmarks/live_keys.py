@@ -59,7 +59,7 @@ def run(settings: Settings) -> Result:
     """Each step once."""
     rows = []
     for kind in STEPS:
-        speed, loading = Row(kind, "rows/CPU s", minimum=MIN_ROWS_A_SECOND[kind]), Row(f"{kind}, loading", "rows/CPU s")
+        speed, loading = Row(kind, "rows/CPU s", at_least=MIN_ROWS_A_SECOND[kind]), Row(f"{kind}, loading", "rows/CPU s")
         size = Row(f"{kind}, bytes a key", "bytes on disk")
         folder = fresh("live-keys")
         argv = [sys.executable, "-m", "benchmarks.live_keys", kind, str(KEYS), str(ROWS), str(folder)]

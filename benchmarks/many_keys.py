@@ -77,7 +77,7 @@ def _closing(groups: int) -> Row:
     if results != groups:
         raise ValueError(f"{folder}: {results} groups of {groups}")
     print(f"  {groups:,} groups of a window that closes: {cost.peak:.0f} MB", file=sys.stderr, flush=True)
-    return Row(f"{groups:,} groups of a window that closes, memory", "MB PSS", [cost.peak], maximum=1000.0)
+    return Row(f"{groups:,} groups of a window that closes, memory", "MB PSS", [cost.peak], at_most=1000.0)
 
 
 def _measured(kind: str, step: str, keys: int) -> list[Row]:
@@ -92,10 +92,10 @@ def _measured(kind: str, step: str, keys: int) -> list[Row]:
     loading = Row(f"{name}, read", "events/CPU s", [keys / cost.cpu], cpu=[cost.cpu], pss=[cost.peak], wall=[cost.wall])
     return [
         loading,
-        Row(f"{name}, state", "bytes a key", [size / keys], maximum=100.0),
-        Row(f"{name}, memory", "MB PSS", [cost.peak], maximum=1000.0 if keys == MAX_KEYS else None),
-        Row(f"{name}, memory after the restart", "MB PSS", [restarted], maximum=1000.0 if keys == MAX_KEYS else None),
-        Row(f"{name}, restart", "s", [seconds], maximum=10.0 if keys == RESTART_KEYS else None),
+        Row(f"{name}, state", "bytes a key", [size / keys], at_most=100.0),
+        Row(f"{name}, memory", "MB PSS", [cost.peak], at_most=1000.0 if keys == MAX_KEYS else None),
+        Row(f"{name}, memory after the restart", "MB PSS", [restarted], at_most=1000.0 if keys == MAX_KEYS else None),
+        Row(f"{name}, restart", "s", [seconds], at_most=10.0 if keys == RESTART_KEYS else None),
     ]
 
 

@@ -53,12 +53,12 @@ def run(settings: Settings) -> Result:
     cuts = statistics.quantiles(files.ages, n=100)
     rows = [
         Row("memory, one pipeline", "MB PSS", [one]),
-        Row("memory, each further one", "MB PSS", [(all_of_them - one) / (COUNT - 1)], maximum=15.0),
+        Row("memory, each further one", "MB PSS", [(all_of_them - one) / (COUNT - 1)], at_most=15.0),
         Row("memory, each further one, at the end", "MB PSS", [(loaded - one) / (COUNT - 1)]),
-        Row("CPU, all, while nothing is appended", "cores", [idle], maximum=0.5),
+        Row("CPU, all, while nothing is appended", "cores", [idle], at_most=0.5),
         Row("CPU, all", "cores", [busy]),
         Row("append to written, p50", "s", [cuts[49]]),
-        Row("append to written, p99", "s", [cuts[98]], maximum=3.0),
+        Row("append to written, p99", "s", [cuts[98]], at_most=3.0),
     ]
     return Result("many-pipelines", f"{TITLE} ({minutes:g} minutes)", ABOUT, rows)
 

@@ -26,5 +26,5 @@ def run(settings: Settings) -> Result:
         for _ in range(settings.runs):
             entry.turn()
             print(f"  {workload.name}: {entry.said}", file=sys.stderr, flush=True)
-        rows.append(Row(workload.title, "MB PSS", list(entry.row.pss), maximum=workload.memory_mb))
+        rows.append(Row(workload.title, "MB PSS", list(entry.row.pss), at_most=workload.memory_mb))
     return Result("memory", TITLE, ABOUT, rows)

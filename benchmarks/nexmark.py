@@ -71,8 +71,8 @@ def _program(side: str) -> list[str]:
 
 def _ratios(ours: dict[str, Row], theirs: dict[str, Row], name: str, mean: float | None, minimum: float | None) -> list[Row]:
     """How many times as many events as a peer, of the queries that both have run."""
-    ratios = Row(f"times as many as {name}, geometric mean", "", minimum=mean)
-    smallest = Row(f"times as many as {name}, smallest", "", minimum=minimum)
+    ratios = Row(f"times as many as {name}, geometric mean", "", at_least=mean)
+    smallest = Row(f"times as many as {name}, smallest", "", at_least=minimum)
     both = [mine / other for query in ours if (mine := ours[query].median) and (other := theirs[query].median)]
     if both:
         ratios.values.append(statistics.geometric_mean(both))

@@ -96,9 +96,9 @@ def _verdict(row: Row) -> str:
 
 
 def _target(row: Row) -> str:
-    if row.minimum is not None:
-        return f"≥ {_number(row.minimum)} {row.unit}"
-    return f"≤ {_number(row.maximum)} {row.unit}" if row.maximum is not None else ""
+    if row.at_least is not None:
+        return f"≥ {_number(row.at_least)} {row.unit}"
+    return f"≤ {_number(row.at_most)} {row.unit}" if row.at_most is not None else ""
 
 
 def _spread(values: Sequence[float], unit: str) -> str:

@@ -12,13 +12,13 @@ from benchmarks.folders import RESULTS
 
 @dataclass
 class Row:
-    """One quantity, measured several times. ``minimum`` or ``maximum`` is its target, where it has one."""
+    """One quantity, measured several times. ``at_least`` or ``at_most`` is its target, where it has one."""
 
     label: str
     unit: str
     values: list[float] = field(default_factory=list)
-    minimum: float | None = None
-    maximum: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
     cpu: list[float] = field(default_factory=list)
     pss: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
@@ -34,13 +34,13 @@ class Row:
     @property
     def verdict(self) -> Literal["met", "missed", ""]:
         """Whether the median meets the target."""
-        if self.minimum is None and self.maximum is None:
+        if self.at_least is None and self.at_most is None:
             return ""
         value = self.median
         if value is None:
             return "missed"
-        above = self.minimum is None or value >= self.minimum
-        below = self.maximum is None or value <= self.maximum
+        above = self.at_least is None or value >= self.at_least
+        below = self.at_most is None or value <= self.at_most
         return "met" if above and below else "missed"
 
 

@@ -77,7 +77,7 @@ class Broker:
 def run(settings: Settings) -> Result:
     """Reading and writing, alone and by the engine."""
     rows = {
-        "source": Row("RocketMQ → grok → JSON lines", "events/s", minimum=SOURCE_RATE),
+        "source": Row("RocketMQ → grok → JSON lines", "events/s", at_least=SOURCE_RATE),
         "sink": Row("lines → RocketMQ, as JSON", "events/s"),
         "source alone": Row("the source alone", "events/s"),
         "sink alone": Row("the sink alone", "events/s"),

@@ -44,8 +44,8 @@ run: {{trigger: 100ms}}
 
 def run(settings: Settings) -> Result:
     """Each kind of step once."""
-    batches = [Row(f"CPU of a micro-batch, {LABELS[kind]}", "ms", maximum=None if kind == "no state" else 60.0) for kind in STEPS]
-    restarts = [Row(f"restart, {LABELS[kind]}", "s", maximum=10.0) for kind in STEPS]
+    batches = [Row(f"CPU of a micro-batch, {LABELS[kind]}", "ms", at_most=None if kind == "no state" else 60.0) for kind in STEPS]
+    restarts = [Row(f"restart, {LABELS[kind]}", "s", at_most=10.0) for kind in STEPS]
     for kind, batch, restart in zip(STEPS, batches, restarts, strict=True):
         seconds, millis = _measured(kind)
         restart.values.append(seconds)

@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 120.0
 
 def run(settings: Settings) -> Result:
     """Cold and warm by turns."""
-    cold, warm = Row("start to first output, cold", "s", maximum=LIMIT_SECONDS), Row("start to first output, warm", "s")
+    cold, warm = Row("start to first output, cold", "s", at_most=LIMIT_SECONDS), Row("start to first output, warm", "s")
     whole = Row("start to end with --once, warm", "s")
     for number in range(settings.runs):
         _evict(_program_files())

@@ -44,7 +44,7 @@ TARGETS = {OURS: 350_000, INLINE: 500_000}
 
 def run(settings: Settings) -> Result:
     """All by turns; a peer that fails is left out."""
-    rows = {name: Row(name, "events/CPU s", minimum=TARGETS.get(name)) for name in (OURS, INLINE, SPARK, FLINK, DUCKDB)}
+    rows = {name: Row(name, "events/CPU s", at_least=TARGETS.get(name)) for name in (OURS, INLINE, SPARK, FLINK, DUCKDB)}
     folders = {events: _data(events) for events in (SMALL, LARGE, LARGEST)}
     prepare_peers()
     for _ in range(settings.runs):
@@ -52,7 +52,7 @@ def run(settings: Settings) -> Result:
             if not row.remark:
                 _measure(name, row, folders)
     speeds = rows[OURS].median, rows[SPARK].median
-    times = Row("sluice, times as fast", "", minimum=4)
+    times = Row("sluice, times as fast", "", at_least=4)
     if speeds[0] and speeds[1]:
         times.values.append(speeds[0] / speeds[1])
     return Result("state", TITLE, ABOUT, [*rows.values(), times])

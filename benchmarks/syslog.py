@@ -72,13 +72,13 @@ class Seen:
 
 def run(settings: Settings) -> Result:
     """Each way of sending, in a run of the engine of its own."""
-    rows = [Row("TCP, newlines", "messages/s", minimum=TCP_RATE), Row("TCP, octet-counted", "messages/s", minimum=TCP_RATE)]
+    rows = [Row("TCP, newlines", "messages/s", at_least=TCP_RATE), Row("TCP, octet-counted", "messages/s", at_least=TCP_RATE)]
     for row, kind in zip(rows, ("newline", "counted"), strict=True):
         for _ in range(settings.runs):
             _tcp(row, kind)
     for rate in (UDP_RATE, UDP_FAST):
         row = Row(f"UDP at {rate:,} messages/s, lost of {rate * UDP_SECONDS:,}", "messages")
-        row.maximum = 0 if rate == UDP_RATE else None
+        row.at_most = 0 if rate == UDP_RATE else None
         for _ in range(settings.runs):
             _udp(row, rate)
         rows.append(row)

@@ -29,10 +29,10 @@ def run(settings: Settings) -> Result:
         [sys.executable, "-m", "benchmarks.user_functions_kernels"], fresh("user_functions"), env=WORKER_ENVIRONMENT
     )
     found = json.loads(out)
-    rows = [Row(f"`{name}`, own / built-in", "times", [ratio], maximum=MAX_RATIO) for name, ratio in found["ratios"].items()]
+    rows = [Row(f"`{name}`, own / built-in", "times", [ratio], at_most=MAX_RATIO) for name, ratio in found["ratios"].items()]
     rows += [
-        Row("step python, a dict for each event, six fields", "events/CPU-s", [found["dicts"]], minimum=MIN_ON_DICTS),
-        Row("step python, a dict for each event, `read` of two fields", "events/CPU-s", [found["read"]], minimum=MIN_ON_DICTS),
+        Row("step python, a dict for each event, six fields", "events/CPU-s", [found["dicts"]], at_least=MIN_ON_DICTS),
+        Row("step python, a dict for each event, `read` of two fields", "events/CPU-s", [found["read"]], at_least=MIN_ON_DICTS),
         Row("step python, record batches", "events/CPU-s", [found["batches"]]),
         Row("function on values, one call for each event", "events/CPU-s", [found["values"]]),
     ]

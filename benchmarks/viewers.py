@@ -52,7 +52,7 @@ def run(settings: Settings) -> Result:
                 row.values.append(used)
                 row.wall.append(seconds)
             print(f"  turn {number}: {used:.2f} CPU s, {seconds:.2f} s{', viewed' * is_viewed}", file=sys.stderr, flush=True)
-    more = Row("more CPU with viewers", "%", maximum=3.0)
+    more = Row("more CPU with viewers", "%", at_most=3.0)
     shutil.rmtree(folder)  # gigabytes of memory
     more.values = [100 * (one / other - 1) for one, other in zip(viewed.values, alone.values, strict=True)]
     return Result("viewers", f"{TITLE} ({data.lines_of(source):,} lines)", ABOUT, [alone, viewed, more, asked])

@@ -102,7 +102,7 @@ class Entry:
         self.source = in_memory(workload.log.file(min(lines, contender.max_lines or lines)))
         free = ", free" if cores == 1 and not pinned else ""
         target = workload.targets.get(cores) if contender.ours else None
-        self.row = Row(f"{contender.name}, {_cores(cores)}{free}", "lines/s", minimum=target)
+        self.row = Row(f"{contender.name}, {_cores(cores)}{free}", "lines/s", at_least=target)
         self.failed = False
         self.said = ""
 
@@ -164,20 +164,20 @@ def _summary(workload: Workload, entries: Sequence[Entry]) -> Iterator[Row]:
     speed = {(e.contender.name, e.cores, e.pinned): e.row.median for e in entries}
     two, free, one = (speed["sluice", cores, pinned] for cores, pinned in ((2, False), (1, False), (1, True)))
     if two and free and one:
-        yield Row("sluice, 2 cores / 1 core", "times", [two / one], minimum=workload.scaling)
+        yield Row("sluice, 2 cores / 1 core", "times", [two / one], at_least=workload.scaling)
         yield Row("sluice, 2 cores / 1 core, free", "times", [two / free])
     for cores, pinned, ours in ((2, False, two), (1, True, one)):
         peers = {name: s for (name, c, p), s in speed.items() if (c, p) == (cores, pinned) and name != "sluice" and s}
         if ours and peers:
             yield from _ratios(workload, cores, ours, peers)
     memory = next(e.row.pss for e in entries if e.contender.ours and e.cores == 1 and not e.pinned)
-    yield Row("sluice, memory on local[1]", "MB PSS", list(memory), maximum=workload.memory_mb)
+    yield Row("sluice, memory on local[1]", "MB PSS", list(memory), at_most=workload.memory_mb)
 
 
 def _ratios(workload: Workload, cores: int, ours: float, peers: Mapping[str, float]) -> Iterator[Row]:
     best = max(peers, key=lambda name: peers[name])
     label = f"sluice / {FASTEST} ({best}), {_cores(cores)}"
-    yield Row(label, "times", [ours / peers[best]], minimum=workload.ratios.get(FASTEST))
+    yield Row(label, "times", [ours / peers[best]], at_least=workload.ratios.get(FASTEST))
     for name, minimum in workload.ratios.items():
         if cores == 2 and name in peers:
-            yield Row(f"sluice / {name}, {_cores(cores)}", "times", [ours / peers[name]], minimum=minimum)
+            yield Row(f"sluice / {name}, {_cores(cores)}", "times", [ours / peers[name]], at_least=minimum)

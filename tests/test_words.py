@@ -51,6 +51,27 @@ def test_no_name_is_a_riddle() -> None:
     assert wrong == [], "a function begins with a verb, a value is a noun: see the words of CONTRIBUTING.md"
 
 
+VARIABLE = re.compile(
+    r"""
+    (?:^[ \t]*(?:for\ )?(?:\w+,\ )*|[(,]\ ?|self\._?)
+    (?P<name>most|least|wanted|unwanted|places?)
+    (?:,\ \w+)*(?:\ =\ |\ in\ |:\ (?:[A-Z]|int|str|bool|float|bytes|list|dict|set|tuple|pa\.|np\.))
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+"""A variable, parameter or field that is called by one of these words."""
+
+
+def test_variables_are_called_by_what_they_hold() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, found.start('name')) + 1}: {found['name']}"
+        for path in modules()
+        for text in [path.read_text("utf-8")]
+        for found in VARIABLE.finditer(text)
+    ]
+    assert wrong == [], "name the bound (max_rows), what is requested, the index, offset, address or location"
+
+
 PHRASES = re.compile(
     r"""
     \b[Ss]o\ many\b |                     # 'at most so many': name the number
