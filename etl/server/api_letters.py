@@ -15,7 +15,7 @@ from etl.running.state_folders import dead_letters
 from etl.server import documents as api
 from etl.server.api_reading import PIPELINE
 from etl.server.endpoints import Call, Download, Endpoint, Parameter
-from etl.server.letter_stops import letter_stop
+from etl.server.studio.letter_stops import letter_stop
 from etl.server.views import status_of
 
 if TYPE_CHECKING:

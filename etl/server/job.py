@@ -5,20 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from etl.api import EtlError
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, Problem
-from etl.running.dead_letters.letter_filter import NO_LETTERS, LetterFilter
-from etl.running.dead_letters.replay import has_open_portions
+from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.message_log import MessageLog
 from etl.running.messages import Message, OnMessage
 from etl.running.supervision import FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS
-from etl.server.engine import Engine, EngineRun, LetterTask, PreparedPipeline
+from etl.server.engine import Engine, EngineRun, PreparedPipeline
 from etl.server.jobs_folder import JobFile
+from etl.server.letter_requests import LetterRequest, LetterRequests, LetterVerb
 from etl.server.names import PipelineName
 from etl.server.records import Desired
 
@@ -31,12 +30,9 @@ HANG_SECONDS = 15.0
 JobStatus: TypeAlias = Literal[
     "starting", "running", "waiting", "stopping", "stopped", "paused", "ended", "failed", "refused", "replaying", "dropping"
 ]
-
 """``waiting``: it starts again after a failure; ``ended``: its sources have no more events; ``failed``: it does not start again;
 ``refused``: its file has problems, and no earlier version runs; ``replaying``: dead letters run through it; ``dropping``: dead
 letters are settled without a replay. After these two it goes on."""
-LetterVerb: TypeAlias = Literal["replay", "drop"]
-"""How dead letters are settled."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +108,7 @@ class Job:
         """When it had no failures, seconds since the epoch."""
         self._retry_at: float | None = None
         self._closing = False
-        self._letters: tuple[LetterVerb, LetterFilter] | None = None
-        """The dead letters that are to be replayed or dropped."""
-        self._is_first_start = True
-        self._letter_task: LetterTask | None = None
-        """The replay or drop at work."""
+        self._letter_requests = LetterRequests(engine, str(name), self._changed)
         self._thread = threading.Thread(target=self._conduct, name=f"job {name}", daemon=True)
         self._thread.start()
 
@@ -145,7 +137,7 @@ class Job:
             if desired != "stopped" and self._has_ended():
                 self._restart = True
             if desired == "stopped":
-                self._stop_letter_task()
+                self._letter_requests.stop()
             self._changed.notify_all()
 
     def settle(self, verb: LetterVerb, letters: LetterFilter) -> None:
@@ -156,23 +148,16 @@ class Job:
         with self._changed:
             if self._is_hanging():
                 raise EtlError(f"its run has not ended: {self._error}")
-            if self._letters is not None:
-                raise EtlError(f"a {self._letters[0]} of its dead letters is going on")
             if self.version is None:
                 raise EtlError("its file is refused: no version can take dead letters")
-            self._letters = verb, letters
+            self._letter_requests.add(LetterRequest(verb, letters))
             self._changed.notify_all()
-
-    def _stop_letter_task(self) -> None:
-        """Stop a replay after its micro-batch; the next one finishes it."""
-        if self._letter_task is not None:
-            self._letter_task.stop()
 
     def close(self) -> None:
         """Stop the run after its micro-batch, and end the thread; returns at once."""
         with self._changed:
             self._closing = True
-            self._stop_letter_task()
+            self._letter_requests.close()
             self._changed.notify_all()
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -187,9 +172,9 @@ class Job:
         """What it is doing."""
         if self._stopping:
             return "stopping"
-        letters = self._letters
-        if letters is not None and self._hanging is None:
-            doing: JobStatus = "replaying" if letters[0] == "replay" else "dropping"
+        request = self._letter_requests.current
+        if request is not None and self._hanging is None:
+            doing: JobStatus = "replaying" if request.verb == "replay" else "dropping"
             return "stopping" if self._is_at_work() else doing
         if self._is_at_work() and self.run is not None:
             return self.run.status
@@ -276,11 +261,11 @@ class Job:
     def _must_stop(self) -> bool:
         if not self._is_at_work():
             return False
-        must_change = self.desired == "stopped" or self.version is not self._running or self._letters is not None
-        return self._closing or self._restart or must_change
+        must_change = self.desired == "stopped" or self.version is not self._running
+        return self._closing or self._restart or must_change or self._letter_requests.current is not None
 
     def _must_settle(self) -> bool:
-        return self._letters is not None and not self._is_at_work() and not self._is_hanging()
+        return self._letter_requests.current is not None and not self._is_at_work() and not self._is_hanging()
 
     def _must_start(self) -> bool:
         if self._closing or self.desired == "stopped" or self.version is None or self._is_at_work() or self._is_hanging():
@@ -330,11 +315,10 @@ class Job:
         )
         self.report("hanging", error, "error")
         with self._changed:
-            letters, self._letters = self._letters, None
-        if letters is not None:  # reported before the status changes, for which `etl dead` waits
-            self.report(
-                f"{letters[0]}-failed", f"the {letters[0]} of its dead letters has not begun: its run has not ended", "error"
-            )
+            request = self._letter_requests.withdraw()
+        if request is not None:  # reported before the status changes, for which `etl dead` waits
+            text = f"the {request.verb} of its dead letters has not begun: its run has not ended"
+            self.report(f"{request.verb}-failed", text, "error")
         self._error = error
         self._hanging, self._running, self._stopping = self.run, None, False
 
@@ -344,18 +328,10 @@ class Job:
             self._hanging, self._error = None, ""
         return self._hanging is not None
 
-    def _begin_unfinished_replay(self) -> bool:
-        """Before the first start: go on with a replay that was killed, or stopped with the server. Its letters do not
-        count as open, so that no user would ask for another one."""
-        is_first, self._is_first_start = self._is_first_start, False
-        with self._changed, suppress(OSError, ValueError, EtlError):
-            if is_first and self._letters is None and has_open_portions(self._engine.state(str(self.name))):
-                self._letters = "replay", NO_LETTERS
-                return True
-        return False
-
     def _start(self) -> None:
-        if self._begin_unfinished_replay():
+        with self._changed:
+            goes_on = self._letter_requests.add_unfinished_replay()
+        if goes_on:
             self.report("replay", "a replay of dead letters did not end: it goes on, and then the pipeline starts")
             return
         with self._changed:
@@ -376,26 +352,19 @@ class Job:
     def _settle_letters(self) -> None:
         """Replay or drop the letters, and report what has failed."""
         with self._changed:
-            request, version = self._letters, self.version
-        assert request is not None
+            version = self.version
         assert version is not None
-        verb, letters = request
-        try:
-            if not self._closing:
-                prepared = self._engine.prepare(str(self.name), version.file, self._others())
-                with self._changed:
-                    make = self._engine.replay if verb == "replay" else self._engine.drop
-                    task = self._letter_task = make(prepared.pipeline, letters)
-                    if self._closing:  # meanwhile
-                        task.stop()
-                self._on_change(self)
-                task.run(lambda message: self.report(message.event, message.text, message.level))
-        except Exception as error:
-            hint = "; the next one finishes it" if verb == "replay" else ""
-            self.report(f"{verb}-failed", f"the {verb} of its dead letters has failed{hint}: {failure_reason(error)}", "error")
-        finally:
-            with self._changed:
-                self._letters = self._letter_task = None
+        self._letter_requests.run(
+            lambda: self._engine.prepare(str(self.name), version.file, self._others()),
+            lambda: self._on_change(self),
+            lambda message: self.report(message.event, message.text, message.level),
+            self._report_letters_failed,
+        )
+
+    def _report_letters_failed(self, request: LetterRequest, error: Exception) -> None:
+        hint = "; the next one finishes it" if request.verb == "replay" else ""
+        text = f"the {request.verb} of its dead letters has failed{hint}: {failure_reason(error)}"
+        self.report(f"{request.verb}-failed", text, "error")
 
     def _toggle(self) -> None:
         assert self.run is not None
