@@ -40,7 +40,8 @@ class DatabaseOptions(BaseModel):
     timeout: Duration = Field(
         default=timedelta(seconds=60),
         gt=timedelta(0),
-        description="How long a statement may take; connecting may take at most 10 s, waiting for a lock three quarters of it.",
+        description="How long a statement may take; connecting may take at most 10 s, waiting for a lock three quarters of it. "
+        "A server ends an open transaction, and releases its locks, after this time without a word from the client.",
     )
     properties: dict[str, Any] = Field(
         default={},

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from connectors.database.database_url import DatabaseUrl, Dialect
@@ -26,6 +28,13 @@ class ConnectionSettings:
     tls: ClientTls | None = None
     timeout: float = 60.0
     properties: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def idle_seconds(self) -> int:
+        """How long a server keeps a transaction open, with its locks, while this client is silent: its connection may be cut
+        without the server's knowledge.
+        """
+        return max(1, round(self.timeout))
 
 
 def _mysql(settings: ConnectionSettings) -> Any:
@@ -55,27 +64,95 @@ def _mysql(settings: ConnectionSettings) -> Any:
     with driver.cursor() as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         cursor.execute(f"SET sql_mode='{modes}', time_zone='+00:00', innodb_lock_wait_timeout={waits}")
+        if is_mariadb(driver):  # from 10.3, which is older than any version with support
+            cursor.execute(f"SET idle_transaction_timeout={settings.idle_seconds}")
     return driver
 
 
-def _postgresql(settings: ConnectionSettings) -> Any:
-    import psycopg
+def is_mariadb(driver: Any) -> bool:
+    """Whether a connection of PyMySQL is to MariaDB. MySQL has no limit for idle transactions, only for idle connections."""
+    return "mariadb" in driver.get_server_info().lower()
 
+
+def _postgresql(settings: ConnectionSettings) -> Any:
+    """Open a connection on which neither side waits for the other without an end: the server ends statements, lock waits and
+    idle transactions, the client waits a little longer than the server, and both find dead connections.
+    """
     url, millis = settings.url, max(1000, round(settings.timeout * 1000))
+    limits = {
+        "statement_timeout": millis,
+        "lock_timeout": millis * 3 // 4,
+        "idle_in_transaction_session_timeout": settings.idle_seconds * 1000,
+        "timezone": "UTC",
+        "datestyle": "ISO",
+    }
+    seconds, interval = millis // 1000, max(1, millis // 1000 // (2 * KEEPALIVES))
     options = {
-        "connect_timeout": min(millis // 1000, 10),
-        "options": f"-c statement_timeout={millis} -c lock_timeout={millis * 3 // 4} -c timezone=UTC -c datestyle=ISO",
+        "connect_timeout": min(seconds, 10),
+        "options": " ".join(f"-c {name}={value}" for name, value in limits.items()),
         "client_encoding": "UTF8",
         "application_name": "sluice",
         "tcp_user_timeout": millis,
+        "keepalives_idle": max(1, seconds // 2),
+        "keepalives_interval": interval,
+        "keepalives_count": KEEPALIVES,
         **(_postgresql_tls(settings.tls) if settings.tls else {}),
         **dict(settings.properties),
     }
     user = settings.user or url.user
     secret = settings.password.get_secret_value() if settings.password else None
-    return psycopg.connect(
+    driver = _limited_connection().connect(
         host=url.host, port=url.port, user=user, password=secret, dbname=url.database, autocommit=True, **options
     )
+    driver.answer_seconds = settings.timeout + ANSWER_GRACE_SECONDS
+    driver.execute(_FIND_DEAD_CLIENTS, (max(1, seconds // 2), interval, KEEPALIVES, millis))
+    return driver
+
+
+KEEPALIVES = 5
+"""Unanswered TCP keepalives after which a connection is closed."""
+ANSWER_GRACE_SECONDS = 5.0
+"""How much longer than the server's limit of a statement the client waits for the answer: the error has to arrive."""
+_FIND_DEAD_CLIENTS = """
+SELECT set_config(name, found.value::text, false) FROM pg_settings JOIN (VALUES
+  ('tcp_keepalives_idle', %s), ('tcp_keepalives_interval', %s), ('tcp_keepalives_count', %s), ('tcp_user_timeout', %s)
+) AS found (name, value) USING (name)"""
+"""Sets those of the server's own limits for this connection that its version has."""
+
+
+@cache
+def _limited_connection() -> Any:
+    """Return psycopg's class of connections with a limit of the wait for an answer, which libpq does not have: a proxy on the
+    way may answer TCP's keepalives although the server is gone.
+    """
+    import psycopg
+
+    class LimitedConnection(psycopg.Connection[Any]):
+        answer_seconds: float | None = None
+
+        def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
+            if self.answer_seconds is not None:
+                gen = _end_late(gen, self.answer_seconds)
+            return super().wait(gen, *args, **options)
+
+    return LimitedConnection
+
+
+def _end_late(waiting: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any, Any]:
+    """Resume a generator of psycopg as events of its socket arrive. Raises OperationalError if it does not end in time."""
+    import psycopg
+
+    until = time.monotonic() + seconds
+    try:
+        event = next(waiting)
+        while True:
+            ready = yield event
+            if not ready and time.monotonic() > until:
+                waiting.close()
+                raise psycopg.OperationalError(f"the server has not answered within {seconds:g} s")
+            event = waiting.send(ready)
+    except StopIteration as end:
+        return end.value
 
 
 def _postgresql_tls(tls: ClientTls) -> dict[str, str]:

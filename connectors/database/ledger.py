@@ -24,6 +24,8 @@ again. So every event is in exactly one committed transaction, however the split
 - *deadlock, lock timeout, server restarted*: the transaction is lost as a whole, and is tried again from its beginning;
 - *two writers at the same time* (a task that is believed dead and is not): they wait for each other at the ledger's row; the
   second one finds the position advanced and skips its events;
+- *a writer whose connection is cut without the server's knowledge*: it keeps the ledger's row locked until the server ends its
+  transaction, after ``timeout`` without a word from it (`drivers`, `session.Session.begin`);
 - *very large splits*: a transaction is as large as a batch, and finished batches stay;
 - *bad rows*: rows that the database rejected are in no table. They are stored in further rows of the ledger (``part`` 1 …,
   Arrow IPC), in the same transaction, until the micro-batch is committed: a split that is written again sends these rows to

@@ -46,6 +46,7 @@ def _postgresql_column(type_: pa.DataType, column: str) -> str:
 def _postgresql(session: Session, sql: str, schema: Schema) -> Iterator[tuple[pa.RecordBatch, UnreadableRows | None]]:
     """Read in a loop over rows, because psycopg returns one at a time. The statement may run as long as its rows are read."""
     session.run("SET statement_timeout = 0")
+    session.driver.answer_seconds = None
     with (
         session.translating_errors(),
         session.driver.cursor() as cursor,

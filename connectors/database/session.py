@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from connectors.database.database_url import Dialect
-from connectors.database.drivers import CONNECTORS, ConnectionSettings
+from connectors.database.drivers import CONNECTORS, ConnectionSettings, is_mariadb
 from connectors.database.errors import to_engine_error
 from etl.api import ComponentError
 
@@ -80,14 +80,21 @@ class Session:
         self.begin()
         try:
             yield
-            self.run("COMMIT")
+            self.commit()
         except BaseException:
             self.roll_back()
             raise
 
     def begin(self) -> None:
         """Begin a transaction."""
+        if self._is_mysql:
+            self.run(f"SET wait_timeout = {self.settings.idle_seconds}")
         self.run(_BEGIN[self.dialect])
+
+    def commit(self) -> None:
+        """Commit the transaction."""
+        self.run("COMMIT")
+        self._unlimit_idle_time()
 
     def roll_back(self) -> None:
         """Roll back the transaction; closing the connection would, too."""
@@ -97,6 +104,20 @@ class Session:
             self.run("ROLLBACK")
         except (OSError, ComponentError):
             close(self)
+        self._unlimit_idle_time()
+
+    @property
+    def _is_mysql(self) -> bool:
+        """Whether the server limits the idle time only of connections: MySQL. Others have a limit for transactions, which
+        `drivers` sets.
+        """
+        return self.dialect == "mysql" and not is_mariadb(self.driver)
+
+    def _unlimit_idle_time(self) -> None:
+        """Let the connection be idle between transactions for as long as the server's default allows."""
+        if self._is_mysql and not self.is_closed:
+            with suppress(OSError, ComponentError):  # the transaction is over; a lost connection is opened again
+                self.run("SET wait_timeout = DEFAULT")
 
     def run_with_savepoint(self, action: Callable[[], None]) -> None:
         """Call ``action`` in a transaction, and undo it alone if it raises."""

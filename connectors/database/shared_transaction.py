@@ -79,7 +79,7 @@ class SharedTransaction:
                 time.sleep(random.uniform(0, retry.max_pause_seconds(tries)))
             try:
                 with _RollBackOnError(self):
-                    self._ensure_begun().run("COMMIT")
+                    self._ensure_begun().commit()
                 return
             except OSError:
                 if tries + 1 == retry.attempts:

@@ -316,7 +316,8 @@ class Sinks:
             password: Password. Default: none.
             tls: Encrypted connection; without it the connection is not encrypted. Default: none.
             timeout: How long a statement may take; connecting may take at most 10 s, waiting for a lock three
-                quarters of it. Default: 1m.
+                quarters of it. A server ends an open transaction, and releases its locks, after this time without a
+                word from the client. Default: 1m.
             properties: More options of the driver: PyMySQL's `connect`, libpq's connection, Python's
                 `sqlite3.connect`. Default: {}.
             table: The table, or `schema.table`.
