@@ -55,9 +55,10 @@ def save(file: Path, value: object) -> None:
 
 
 def write(file: Path, content: bytes) -> None:
-    """Write bytes atomically, as `save` does."""
+    """Write bytes atomically, as `save` does; the cache folder may have been removed while the process runs."""
     with suppress(OSError):
-        file.parent.mkdir(mode=0o700, exist_ok=True)
+        for folder_of_file in (file.parent.parent, file.parent):
+            folder_of_file.mkdir(mode=0o700, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
             try:
                 temporary.write(content)

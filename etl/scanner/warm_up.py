@@ -29,7 +29,7 @@ def warm_up() -> None:
     found = Scanner([parse(r"^(?<field>.*) line$", _no_name)]).scan(cut.texts)
     JsonWriter([b'{"field":"', b'"}\n'], [pa.string_view()], [False]).write([found.captures["field"]], 1)
     materialize_array(cut.texts)
-    marker().parent.mkdir(exist_ok=True)
+    marker().parent.mkdir(parents=True, exist_ok=True)
     marker().touch()
 
 

@@ -1,4 +1,7 @@
-"""The program that Spark starts as Python on this machine: a script that runs `launcher` and so requests a fork from `zygote`."""
+"""The program that Spark starts as Python on this machine: a script that runs `launcher` and so requests a fork from `zygote`.
+
+Its folder, in which are also the sockets of Spark's processes, is not in the cache folder, which users empty while runs go on.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ _PRELOADED_PACKAGES = {"connectors", "etl", "parsers", "sqlglot"}
 _DRIVER_ONLY = ("etl.cli", "etl.__main__")
 """Packages that only a driver uses, which the zygote does not load."""
 
-_PREFIX = "python-"
+_PREFIX = "sluice-python-"
 _ZYGOTE = "zygote"
 _DRIVER = "driver"
 """File that the driver has locked while it runs."""
@@ -41,13 +44,23 @@ _TITLE_SPACE = " " * 160
 def interpreter(compiled: bool = False) -> str:
     """Start the zygote and return the path of the script that Spark is to run as Python.
 
-    Returns Python's own path where the system does not support this or does not execute files in the cache folder. With
-    ``compiled``, when all kernels of the run are compiled, the zygote loads them too.
+    Returns Python's own path where the system does not support this, or executes files neither in the temporary folder nor in
+    the cache folder. With ``compiled``, when all kernels of the run are compiled, the zygote loads them too.
     """
     if not hasattr(os, "pidfd_open"):
         return sys.executable
-    _remove_stale_folders()
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=cache_folder()))
+    parents = [Path(tempfile.gettempdir()), cache_folder()]
+    for parent in parents:
+        _remove_stale_folders(parent)
+    program = next(filter(None, (_create_program(parent, compiled) for parent in parents)), sys.executable)
+    if program != sys.executable:
+        _PROGRAMS.append(program)
+    return program
+
+
+def _create_program(parent: Path, compiled: bool) -> str | None:
+    """Start the zygote and return the path of the script, in a new folder; None where that is not possible."""
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # the zygote does that, too, should this process be killed
     try:
         _lock(folder)
@@ -60,8 +73,7 @@ def interpreter(compiled: bool = False) -> str:
             _start_zygote(listener, compiled)
     except OSError:  # an old kernel, a folder with a long name or one without execution
         shutil.rmtree(folder, ignore_errors=True)
-        return sys.executable
-    _PROGRAMS.append(str(program))
+        return None
     return str(program)
 
 
@@ -70,9 +82,9 @@ def running_program() -> str:
     return next((program for program in reversed(_PROGRAMS) if os.access(program, os.X_OK)), sys.executable)
 
 
-def _remove_stale_folders() -> None:
+def _remove_stale_folders(parent: Path) -> None:
     """Remove the folders of runs that were killed together with their zygotes. A run goes on without its zygote."""
-    for old in cache_folder().glob(f"{_PREFIX}*"):
+    for old in parent.glob(f"{_PREFIX}*"):
         with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
             try:
                 probe.connect(str(old / _ZYGOTE))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -84,6 +86,11 @@ class Driver:
 
     process: subprocess.Popen[str]
     path: str
+
+    @property
+    def folder(self) -> Path:
+        """Where its script and its socket are."""
+        return Path(self.path).parent
 
     def kill(self) -> None:
         """End it as the system does that runs out of memory."""
@@ -384,8 +391,32 @@ def test_a_table_is_built_by_a_fork(shared_driver: Driver, tmp_path: Path, monke
 
 def next_run() -> Path:
     """Start another driver to its end, and return its folder."""
-    with subprocess.Popen([sys.executable, "-c", DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as following:
-        return Path(following.communicate("")[0].strip()).parent
+    with driver() as following:
+        return following.folder
+
+
+def test_a_run_goes_on_when_the_cache_folder_is_removed(tmp_path: Path) -> None:
+    env = {**os.environ, "SLUICE_CACHE": str(tmp_path / "cache")}
+    with driver(env=env) as own, processes_of(own, tmp_path) as python:
+        zygote_of(python)
+        shutil.rmtree(tmp_path / "cache")
+
+        found = json.loads(python.start(LOOK, "word").communicate("", timeout=300)[0])
+
+    assert found["forked"]
+    assert found["arguments"] == ["word"]
+
+
+def test_where_the_temporary_folder_does_not_take_sockets_the_cache_folder_does(tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 100)  # a socket's path has at most 107 bytes
+    long.mkdir()
+    cache = Path(tempfile.mkdtemp(prefix="c-"))
+    env = {**os.environ, "TMPDIR": str(long), "SLUICE_CACHE": str(cache)}
+
+    with driver(env=env) as own:
+        assert own.folder.parent == cache
+
+    shutil.rmtree(cache)
 
 
 def test_the_next_run_leaves_the_folder_of_a_run_that_goes_on_without_its_zygote(own_python: Python) -> None:
@@ -399,7 +430,7 @@ def test_the_next_run_leaves_the_folder_of_a_run_that_goes_on_without_its_zygote
 
 
 def test_the_next_run_removes_the_folder_of_a_run_killed_with_its_zygote(own_python: Python) -> None:
-    left = Path(own_python.driver.path).parent
+    left = own_python.driver.folder
     zygote = zygote_of(own_python)
     os.kill(zygote, signal.SIGKILL)
     own_python.driver.kill()
@@ -407,7 +438,7 @@ def test_the_next_run_removes_the_folder_of_a_run_killed_with_its_zygote(own_pyt
 
     other = next_run()
 
-    assert other.name.startswith("python-")
+    assert other.name.startswith("sluice-python-")
     assert other != left
     assert not left.exists()
 
@@ -422,7 +453,7 @@ def test_the_zygote_ends_with_a_killed_driver_and_leaves_no_files(own_python: Py
 
     wait_for(lambda: ended(zygote))
     assert process.wait(120) == 1  # Spark's JVM, which is gone too, is told that the process is no more
-    wait_for(lambda: not Path(own_python.driver.path).parent.exists())
+    wait_for(lambda: not own_python.driver.folder.exists())
     os.kill(asleep, signal.SIGKILL)  # Spark's own processes end when the JVM's end of their socket is closed
 
 
