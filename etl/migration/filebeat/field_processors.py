@@ -10,7 +10,7 @@ from etl.migration.draft import NoCounterpartError, clean_name
 from etl.migration.filebeat.configuration import leaves
 from etl.migration.filebeat.decoding import DECODERS, TYPES
 from etl.migration.given_options import GivenOptions, whole_number
-from etl.migration.ingest.painless.methods import appended
+from etl.migration.ingest.painless.sql_methods import appended
 from etl.migration.ingest.processor import as_list
 from etl.migration.translated import TranslatedSteps
 from etl.migration.values import (

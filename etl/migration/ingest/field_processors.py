@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from etl.migration.draft import NoCounterpartError
-from etl.migration.ingest.painless.methods import appended
 from etl.migration.ingest.painless.parser import parse_script
 from etl.migration.ingest.painless.python_code import PythonCode
 from etl.migration.ingest.painless.scripts import Script
+from etl.migration.ingest.painless.sql_methods import appended
 from etl.migration.ingest.painless.tree import Statement
 from etl.migration.ingest.processor import Processor, as_list, static_name
 from etl.migration.ingest.templates import INGEST_TIME, slots

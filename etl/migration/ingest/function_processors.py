@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from etl.expressions.quoting import quoted_text
 from etl.migration.draft import NoCounterpartError
-from etl.migration.ingest.painless.methods import appended
+from etl.migration.ingest.painless.sql_methods import appended
 from etl.migration.ingest.processor import Processor, as_list, static_name
 from etl.migration.ingest.templates import slots
 from etl.migration.values import (

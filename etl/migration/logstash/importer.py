@@ -9,12 +9,14 @@ from pathlib import Path
 from etl.migration.draft import Draft, NoCounterpartError
 from etl.migration.given_options import GivenOptions, existing_fields, leave_options
 from etl.migration.ingest.processor import as_list
+from etl.migration.logstash.client_options import WITHOUT_EFFECT
 from etl.migration.logstash.conditions import condition_value
 from etl.migration.logstash.configuration import MAX_BYTES, Branch, Configuration, ConfigurationReader, Plugin
-from etl.migration.logstash.endpoints import INPUTS, NO_INPUT, NO_OUTPUT, OUTPUTS, WITHOUT_EFFECT, multiline
 from etl.migration.logstash.filter_plugin import COMMON, Filter
 from etl.migration.logstash.filters import FILTERS, NO_COUNTERPART
+from etl.migration.logstash.inputs import INPUTS, NO_INPUT, multiline
 from etl.migration.logstash.mutations import add_field
+from etl.migration.logstash.outputs import NO_OUTPUT, OUTPUTS
 from etl.migration.logstash.references import TIME_FIELD
 from etl.migration.report import ImportReport
 from etl.migration.sampling import Member

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from etl.expressions.quoting import quoted_text
 from etl.migration.draft import Draft, NoCounterpartError
-from etl.migration.ingest.painless.methods import appended
+from etl.migration.ingest.painless.sql_methods import appended
 from etl.migration.logstash.configuration import pairs
 from etl.migration.logstash.references import field_name, interpolated
 from etl.migration.values import (

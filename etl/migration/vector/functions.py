@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from etl.expressions.quoting import quoted_text
 from etl.migration.comparisons import contained
 from etl.migration.draft import NoCounterpartError
-from etl.migration.ingest.painless.methods import appended
+from etl.migration.ingest.painless.sql_methods import appended
 from etl.migration.strptime import java_pattern
 from etl.migration.values import (
     NUMBER,

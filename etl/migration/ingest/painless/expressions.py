@@ -9,7 +9,7 @@ from typing import Any
 
 from etl.migration.draft import Draft, NoCounterpartError, clean_name
 from etl.migration.ingest.painless import tree
-from etl.migration.ingest.painless.methods import METHODS, STATICS
+from etl.migration.ingest.painless.sql_methods import METHODS, STATICS
 from etl.migration.values import (
     FALSE,
     NULL,

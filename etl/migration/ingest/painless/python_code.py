@@ -11,7 +11,8 @@ from typing import Any
 
 from etl.migration.draft import Draft, NoCounterpartError, clean_name
 from etl.migration.ingest.painless import tree
-from etl.migration.ingest.painless.runtime import CREATED, KINDS, METHOD_NAMES, STATICS
+from etl.migration.ingest.painless.python_methods import METHOD_NAMES, STATICS
+from etl.migration.ingest.painless.runtime import CREATED, KINDS
 from etl.migration.values import NUMBER, TEXT, TEXTS, TRUTH, WHOLE
 
 _OPERATORS = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "&&": "and", "||": "or", "^": "^", "&": "&"}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from etl.migration.draft import NoCounterpartError, clean_name
 from etl.migration.ingest.painless import tree
 from etl.migration.ingest.painless.expressions import MAX_ROUNDS, Expressions
-from etl.migration.ingest.painless.methods import appended
+from etl.migration.ingest.painless.sql_methods import appended
 from etl.migration.values import (
     FALSE,
     NULL,
