@@ -246,3 +246,59 @@ def test_like_is_the_regular_expression_of_its_signs() -> None:
     found = compile_expression("flink_like(t, p)", rows.schema)(rows).values.to_pylist()
 
     assert found == [one for row in expected for one in row]
+
+
+@pytest.mark.parametrize(
+    "call", ["flink_repeat(null, n)", "flink_repeat('a', cast(null as int))", "flink_repeat(s, cast(null as bigint))"]
+)
+def test_nulls_that_are_constants_are_repeated_to_nulls(call: str) -> None:
+    batch = pa.record_batch({"n": pa.array([1, 2, None], pa.int32()), "s": ["a", "", None]})
+
+    found = compile_expression(call, batch.schema)(batch)
+
+    found.values.validate(full=True)
+    assert found.values.to_pylist() == [None, None, None]
+
+
+@pytest.mark.parametrize("call", ["rsql_year(s, '')", "rsql_isvalidtime(s, '')"])
+def test_an_empty_pattern_of_times_is_an_error(call: str) -> None:
+    [finding] = analyse(call, pa.schema([("s", pa.string())])).findings
+
+    assert "the pattern is empty" in finding.message
+
+
+NULLS = {
+    "any": "s", "text": "s", "string": "s", "binary": "y", "integer": "i", "int": "i", "bigint": "i", "number": "d",
+    "double": "d", "boolean": "b", "date": "day", "timestamp": "ts", "time": "null", "interval": "flink_interval_millis(i)",
+    "array": "list", "map": "map", "row": "row",
+}  # fmt: skip
+"""Kind of an argument → a field of that kind."""
+
+
+@pytest.mark.slow
+def test_a_null_without_a_type_ends_no_function() -> None:
+    row = {"s": "a", "y": b"a", "i": 1, "d": 1.0, "b": True, "list": ["a"], "map": [("a", 1)], "row": {"a": 1}}
+    types = {"map": pa.map_(pa.string(), pa.int64()), "day": pa.date32(), "ts": pa.timestamp("us", "UTC")}
+    columns = {name: pa.array([value, None], types.get(name)) for name, value in (row | {"day": 0, "ts": 0}).items()}
+    batch = pa.record_batch(columns)
+    given = {function.name: [] for function in all_functions()}
+    for function in all_functions():
+        kinds = [next(name for name, kind in KINDS.items() if kind is one.kinds[0]) for one in function.parameters]
+        for nulls in product([False, True], repeat=min(len(kinds), 3)):
+            arguments = ["null" if is_null else NULLS[kind] for kind, is_null in zip(kinds, (*nulls, *[False] * 9), strict=False)]
+            text = f"{function.name}({', '.join(arguments)})"
+            found = analyse(text, batch.schema)
+            if not found.errors and not found.spark_reason:
+                compile_expression(text, batch.schema)(batch).values.validate(full=True)
+                given[function.name].append(text)
+
+    without = [name for name, texts in given.items() if not texts]
+    assert len(without) < 80, without
+
+
+@pytest.mark.parametrize("number", [10**38 - 1, "'99999999999999999999'", "1e300D"])
+def test_positions_beyond_all_texts_are_those_of_nothing(number: object) -> None:
+    assert evaluate(f"rsql_splitindex('a,b', ',', {number})") is None
+    if number != "1e300D":
+        assert evaluate(f"rsql_blink_substr('abc', {number})") == ""
+        assert evaluate(f"rsql_regexcount('abc', 'b', {number})") == 0

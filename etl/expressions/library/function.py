@@ -84,6 +84,11 @@ class Argument(NamedTuple):
     is_optional: bool = False
     is_repeated: bool = False
 
+    @property
+    def has_own_type(self) -> bool:
+        """Whether the type of the result follows from the argument's, which has parts: the result of null is null."""
+        return not self.is_repeated and all(_name_of(kind) in ("array", "map", "interval") for kind in self.kinds)
+
     def convert(self, function: str, number: int, value: BoundNode) -> BoundNode:
         """The argument as the function takes it. Raises MisuseError for another type."""
         if value.type == NULL:
@@ -163,6 +168,9 @@ class LibraryFunction:
                 raise MisuseError(f"{parameter.name} of {self.name}(): {complaint}")
         last = len(self.parameters) - 1
         given = [self.parameters[min(at, last)].convert(self.name, at + 1, arg) for at, arg in enumerate(args)]
+        for parameter, arg in zip(self.parameters, given, strict=False):
+            if arg.type == NULL and not arg.unknown and parameter.has_own_type:
+                return arg if self.type == NULL else cast(arg, self.type)
         return self.build(*given)
 
     @property

@@ -44,6 +44,8 @@ _GROWTH = 8
 
 def repeat(rows: ActiveRows, text: Any, count: Any) -> Any:
     """Repeat each text by its count; the result is empty for a negative one."""
+    if isinstance(text, pa.Scalar) and not text.is_valid:  # for which Arrow's function ends the process
+        return text
     number = pc.cast(pc.max_element_wise(count, pa.scalar(0, count.type), skip_nulls=False), pa.int64())
     size = pc.cast(pc.utf8_length(text), pa.int64())
     too_long = pc.greater(number, pc.divide(MAX_CHARACTERS, pc.max_element_wise(size, 1)))
@@ -53,7 +55,3 @@ def repeat(rows: ActiveRows, text: Any, count: Any) -> Any:
         return pc.binary_repeat(text, number)
     left_out = fail_largest(rows, broadcast(pc.multiply(number, pc.cast(pc.binary_length(text), pa.int64())), rows.length))
     return pc.binary_repeat(text, number if left_out is None else pc.if_else(left_out, pa.scalar(0, pa.int64()), number))
-
-
-_GROWTH = 8
-"""How many times longer a replacement is before the sizes of results are computed first."""

@@ -23,16 +23,15 @@ def _unnest(value: BoundNode, count: BoundNode) -> BoundNode:
     if value.type == NULL:
         return value
     columns = int(count.value) if count.is_literal else 1
-    names = [f"c{number}" for number in range(1, columns + 1)]
     if pa.types.is_map(value.type):
-        return _unnest_map(value, names)
+        return _unnest_map(value, columns)
     item = value.type.value_type
     if not pa.types.is_struct(item) and columns == 1:
         return value
     if not pa.types.is_struct(item) or item.num_fields != columns:
         found = f"rows of {item.num_fields} members" if pa.types.is_struct(item) else type_name(item)
         raise MisuseError(f"the elements are {found}, and {columns} columns are named")
-    row = pa.struct([(name, member.type) for name, member in zip(names, item, strict=True)])
+    row = pa.struct([(f"c{number}", member.type) for number, member in enumerate(item, 1)])
     return on_columns(pa.list_(row), lambda lists: _with_elements(lists, _rename(lists.flatten(), row)), value)
 
 
@@ -40,18 +39,18 @@ def _rename(rows: pa.StructArray, row: pa.DataType) -> pa.StructArray:
     return pa.StructArray.from_arrays(rows.flatten(), fields=list(row)) if len(rows) else pa.array([], row)
 
 
-def _unnest_map(value: BoundNode, names: list[str]) -> BoundNode:
+def _unnest_map(value: BoundNode, columns: int) -> BoundNode:
     type_ = value.type
-    if len(names) == 2:
-        row = pa.struct([(names[0], type_.key_type), (names[1], type_.item_type)])
+    if columns == 2:
+        row = pa.struct([("c1", type_.key_type), ("c2", type_.item_type)])
 
         def entries(maps: pa.MapArray) -> pa.Array:
             lists = _lists(maps)
             return _with_elements(lists, pa.StructArray.from_arrays(lists.flatten().flatten(), fields=list(row)))
 
         return on_columns(pa.list_(row), entries, value)
-    if len(names) != 1 or type_.item_type not in INTEGERS:
-        raise MisuseError(f"a map gives two columns, a key and a value, and not {len(names)}")
+    if columns != 1 or type_.item_type not in INTEGERS:
+        raise MisuseError(f"a map gives two columns, a key and a value, and not {columns}")
     return apply_failing(pa.list_(type_.key_type), lambda rows, maps: _repeat(rows, broadcast(maps, rows.length)), value)
 
 

@@ -58,10 +58,18 @@ def constant_text(value: BoundNode, what: str) -> str:
     return str(found)
 
 
+def clipped(number: int) -> int:
+    """A position or count as Arrow's functions take it: no text is longer than the limits of int32."""
+    return min(max(number, -_LIMIT), _LIMIT - 1)
+
+
+_LIMIT = 1 << 31
+
+
 def constant_whole(value: BoundNode, what: str) -> int:
-    """The number of a constant. Raises MisuseError for anything else."""
+    """The position or count of a constant. Raises MisuseError for anything else."""
     try:
-        return int(constant_text(value, what))
+        return clipped(int(constant_text(value, what)))
     except ValueError as error:
         raise MisuseError(f"{what} is a whole number") from error
 

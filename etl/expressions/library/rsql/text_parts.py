@@ -14,7 +14,7 @@ from etl.expressions.library.flink.text_search import take_part
 from etl.expressions.library.flink.texts import translate_ascii
 from etl.expressions.library.function import LibraryFunction
 from etl.expressions.library.kernels import constant
-from etl.expressions.library.rsql.arguments import by_text, text_of
+from etl.expressions.library.rsql.arguments import by_text, clipped, text_of
 from etl.expressions.widening import BOOLEAN, INT32, STRING
 
 _NULL = "null if an argument is null"
@@ -22,7 +22,7 @@ _NULL = "null if an argument is null"
 
 def whole_number(text: str) -> int | None:
     try:
-        return int(float(text))
+        return clipped(int(float(text)))
     except (ValueError, OverflowError):
         return None
 

@@ -16,7 +16,7 @@ from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.library.flink.texts import replaced
 from etl.expressions.library.function import rsql_functions
 from etl.expressions.library.kernels import constant
-from etl.expressions.library.rsql.arguments import by_text, constant_text, of_texts, text_of
+from etl.expressions.library.rsql.arguments import by_text, clipped, constant_text, of_texts, text_of
 from etl.expressions.output_limit import MAX_CHARACTERS
 from etl.expressions.rows import ActiveRows
 from etl.expressions.values import texts
@@ -99,7 +99,7 @@ def _cut(text: BoundNode, start: BoundNode, count: BoundNode | None, *, first: i
     known = [constant(node) for node in (start, count) if node is not None]
     if all(is_constant for is_constant, _ in known):
         try:
-            numbers = [int(str(value)) for _, value in known]
+            numbers = [clipped(int(str(value))) for _, value in known]
         except ValueError as error:
             raise MisuseError("positions and lengths are whole numbers") from error
         begin = max(numbers[0] - first, 0)

@@ -24,7 +24,10 @@ _UNPADDED = ("M", "d", "H")
 
 
 def time_format(pattern: str, *, is_read: bool) -> str:
-    """The format of ``strptime`` for a pattern of Java. Raises MisuseError for letters that it does not have."""
+    """The format of ``strptime`` for a pattern of Java. Raises MisuseError for letters that it does not have, and for an empty
+    pattern, with which Arrow's function ends the process."""
+    if not pattern:
+        raise MisuseError("the pattern is empty", hint="letters are yyyy MM dd HH mm ss")
     parts = []
     for found in _LETTERS.finditer(pattern):
         letters = found[0]
