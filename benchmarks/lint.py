@@ -37,7 +37,7 @@ SINK = """\
   sink_%(n)d:
     from: stream_%(n)d
     type: file
-    path: /tmp/sluice-lint-%(n)d.json
+    path: sink-%(n)d.json
 """
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import msgpack
 import pytest
 from running import wait_for
+from source_events import receiving
 
 from connectors.forward.source import ForwardSource
 from connectors.shared.journal.reader import Journal
@@ -36,16 +37,6 @@ def packed(records: list[Any] = RECORDS) -> bytes:
 def create_source(folder: Path, **options: Any) -> ForwardSource:
     values = {"type": "forward", "listen": ["tcp://127.0.0.1:0"], **options}
     return ForwardSource.model_validate(values).with_folder(str(folder / "journal"))
-
-
-@contextmanager
-def receiving(source: ForwardSource) -> Iterator[TcpReceiver]:
-    receiver = source.receiver()
-    receiver.start()
-    try:
-        yield receiver
-    finally:
-        receiver.stop()
 
 
 @contextmanager

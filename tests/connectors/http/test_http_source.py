@@ -15,8 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from receiving import create_source, messages, receiving, rows, send
+from receiving import create_source, messages, send
 from running import wait_for
+from source_events import read_all, receiving
 
 from connectors.http.receiving import app
 from connectors.http.source import HttpSource
@@ -59,7 +60,7 @@ def test_json_lines_in_order_with_their_sender_and_time(tmp_path: Path) -> None:
         empty = send(receiver, "/", b"\n\n")
 
     assert [first.json, second.json, empty.json] == [{"events": 3}, {"events": 1}, {"events": 0}]
-    found = rows(source)
+    found = read_all(source)
     assert [row["message"] for row in found] == ['{"n":1}', '{"n":2}', '{"n":3}', '{"n":4}']
     assert {row["log.source.address"] for row in found} == {"127.0.0.1"}
     assert all(row["log.source.port"] and row["event.created"].year >= 2024 for row in found)
@@ -109,7 +110,7 @@ def test_a_long_event_is_a_dead_letter_with_its_beginning(tmp_path: Path) -> Non
     with receiving(source) as receiver:
         assert send(receiver, "/", b"short\n" + b"x" * 70_000 + b"\nlast\n").json == {"events": 3}
 
-    found = rows(source)
+    found = read_all(source)
     assert [(len(row["message"]), row.get("code")) for row in found] == [(5, None), (4, None), (65536, "message-too-long")]
 
 
@@ -383,13 +384,13 @@ def test_events_of_another_format_are_dead_letters(tmp_path: Path, before: str, 
         push = json.dumps({"streams": [{"stream": {"job": "j"}, "values": [["1", "good"]]}]}).encode()
         assert send(receiver, "/loki/api/v1/push", push, Content_Type="application/json").status == 204
 
-    found = sorted((row.get("code", ""), row["message"], row.get("loki.labels")) for row in rows(new))
+    found = sorted((row.get("code", ""), row["message"], row.get("loki.labels")) for row in read_all(new))
     assert found[0] == ("", "good", '{"job": "j"}')
     assert {code for code, _, _ in found[1:]} <= {"other-format", "message-too-long"}
     assert found[-1][:2] == ("other-format", body.decode().strip().partition("\nx")[0])
     for name in ("elasticsearch", "opentelemetry", "splunk_hec", "json"):
         if name != before:
-            codes = [row.get("code") for row in rows(create_source(tmp_path, format=name))]
+            codes = [row.get("code") for row in read_all(create_source(tmp_path, format=name))]
             assert "other-format" in codes
 
 

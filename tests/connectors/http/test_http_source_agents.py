@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from receiving import create_source, messages, receiving, rows, send
+from receiving import create_source, messages, send
+from source_events import read_all, receiving
 
 # ── Elasticsearch ──
 
@@ -28,7 +29,7 @@ def test_bulk_of_filebeat(tmp_path: Path) -> None:
     assert root.headers["x-elastic-product"] == answer.headers["x-elastic-product"] == "Elasticsearch"
     assert answer.json["errors"] is False
     assert [item["create"]["status"] for item in answer.json["items"]] == [201] * 3
-    found = rows(source)
+    found = read_all(source)
     assert [json.loads(row["message"])["message"] for row in found] == ["line 0", "line 1", "line 2"]
     assert {(row["elasticsearch.index"], row["elasticsearch.id"]) for row in found} == {("filebeat-8.17.0", None)}
 
@@ -43,7 +44,7 @@ def test_bulk_with_index_in_the_path_and_identifiers(tmp_path: Path) -> None:
     (first, second, third) = answer.json["items"]
     assert (first["index"]["_index"], first["index"]["_id"], second["create"]["_id"]) == ("logs-app", 'a\\"1', 7)
     assert third["index"]["status"] == 201
-    found = [(row["message"], row["elasticsearch.index"], row["elasticsearch.id"]) for row in rows(source)]
+    found = [(row["message"], row["elasticsearch.index"], row["elasticsearch.id"]) for row in read_all(source)]
     assert found == [('{"n":1}', "logs-app", 'a\\"1'), ('{"n":1}', "other", "7"), ('{"n":1}', "logs-app", None)]
 
 
@@ -136,7 +137,7 @@ def test_hec_events_with_metadata(tmp_path: Path) -> None:
         answer = send(receiver, "/services/collector/event?host=default&index=q", body, Authorization="Splunk t")
         assert answer.json == {"text": "Success", "code": 0}
 
-    found = rows(source)
+    found = read_all(source)
     assert [row["message"] for row in found] == ['say "hi" €', '{"nested":{"event":"x"}}', "7"]
     assert [row["splunk.host"] for row in found] == ["web-1", "default", "default"]
     assert [row["splunk.index"] for row in found] == ["main", "q", "q"]
@@ -159,7 +160,7 @@ def test_hec_raw_lines_between_events(tmp_path: Path) -> None:
         send(receiver, "/services/collector/raw?sourcetype=app&time=1426279439", b'{"event":"not read"}\nplain\n')
         send(receiver, "/services/collector/event/1.0", b'[{"event":"last"}]')
 
-    found = [(row["message"], row["splunk.host"], row["splunk.sourcetype"], row["timestamp"] is None) for row in rows(source)]
+    found = [(row["message"], row["splunk.host"], row["splunk.sourcetype"], row["timestamp"] is None) for row in read_all(source)]
     raw = [('{"event":"not read"}', None, "app", False), ("plain", None, "app", False)]
     assert found == [("first", "h", None, True), *raw, ("last", None, None, True)]
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from receiving import create_source, messages, receiving, rows, send
+from receiving import create_source, messages, send
+from source_events import read_all, receiving
 
 from connectors.http.receiving.formats.loki import parse_labels
 from connectors.shared.receiving.protobuf import read_fields, write_bytes, write_varint
@@ -48,7 +49,7 @@ def test_loki_push_of_promtail(tmp_path: Path) -> None:
         assert send(receiver, "/ready", None, "GET").body == b"ready\n"
 
     assert (answer.status, answer.body) == (204, b"")
-    found = rows(source)[:3]
+    found = read_all(source)[:3]
     assert [row["message"] for row in found] == ["one", 'two "x" é', "three"]
     assert [json.loads(row["loki.labels"]) for row in found] == [{"job": "app", "path": 'a"b'}] * 2 + [{}]
     assert {row["timestamp"] for row in found} == {AT}
@@ -66,9 +67,9 @@ def test_loki_push_as_json(tmp_path: Path) -> None:
         assert send(receiver, "/loki/api/v1/push", json.dumps({"streams": streams}).encode(), Content_Type=JSON).status == 204
         assert send(receiver, "/loki/api/v1/push", b'{"streams":[]}', Content_Type=JSON).status == 204
 
-    found = [(row["message"], row["loki.labels"], row["timestamp"], row["loki.metadata"]) for row in rows(source)[:2]]
+    found = [(row["message"], row["loki.labels"], row["timestamp"], row["loki.metadata"]) for row in read_all(source)[:2]]
     assert found == [("short", '{"job": "a"}', AT, '{"k": "v"}'), ("without a time", '{"job": "b"}', None, None)]
-    assert rows(source)[2]["code"] == "message-too-long"
+    assert read_all(source)[2]["code"] == "message-too-long"
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_otlp_logs(tmp_path: Path, type_: str, body: bytes, success: bytes) -> N
         answer = send(receiver, "/v1/logs", body, Content_Type=type_)
 
     assert (answer.status, answer.body, answer.headers["content-type"]) == (200, success, type_)
-    first, second = rows(source)
+    first, second = read_all(source)
     assert (first["message"], second["message"]) == ("hello", '{"n": 1}')
     assert first["timestamp"] == first["otel.observed_timestamp"] == AT
     assert (first["otel.severity_number"], first["log.level"], first["span.id"]) == (17, "ERROR", "00" * 8)
@@ -196,7 +197,7 @@ def test_damaged_records_are_rejected_alone(tmp_path: Path) -> None:
     rejected, reason = read_fields(message.data)
     assert (rejected.value, reason.data) == (2, b"a record is damaged: wire type 3 does not exist")
     assert as_text["rejectedLogRecords"] == "3"
-    found = [(row["message"], row["otel.attributes"]) for row in rows(source)]
+    found = [(row["message"], row["otel.attributes"]) for row in read_all(source)]
     assert found == [("good", None), ("good", '{"n": null}')]
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from fake_http import FakeServer, Reply, Request
-from receiving import create_source, receiving, rows
+from receiving import create_source
+from source_events import read_all, receiving
 
 from connectors.loki.sink import LokiSink
 from etl.api import OFFSET, TIMESTAMP, ComponentError, Rejects, Result, Task
@@ -161,7 +162,7 @@ def test_what_is_sent_is_received(tmp_path: Path) -> None:
         whole.open(TASK).write(batch(1, timestamp=pa.array([None], TIMESTAMP)))
         assert [finding.code for finding in sink.probe(pa.schema([]))] == []
 
-    *found, last = rows(source)
+    *found, last = read_all(source)
     assert not result.rejected
     assert [row["message"] for row in found] == ["plain", "x,]}", texts[1], ""]
     assert [json.loads(row["loki.labels"])["host"] for row in found] == ["h0", "h0", "h1", "h2"]

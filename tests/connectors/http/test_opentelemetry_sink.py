@@ -19,7 +19,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceRequest,
     ExportLogsServiceResponse,
 )
-from receiving import create_source, receiving, rows
+from receiving import create_source
+from source_events import read_all, receiving
 
 from connectors.opentelemetry.sink import OpenTelemetrySink
 from connectors.opentelemetry.wire_columns import ProtobufForm
@@ -261,7 +262,7 @@ def test_what_is_sent_is_received(tmp_path: Path, format: str) -> None:
         result = create_sink(url, format=format, compression="gzip").open(task).write(events)
         assert [finding.code for finding in create_sink(url).probe(pa.schema([]))] == []
 
-    found = rows(source)
+    found = read_all(source)
     assert result == Result(rejected=[])
     assert [row["message"] for row in found] == texts
     assert {(row["timestamp"], row["log.level"], row["trace.id"], row["otel.severity_number"]) for row in found} == {

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from fake_http import FakeServer, Reply, Request
-from receiving import create_source, receiving, rows
+from receiving import create_source
+from source_events import read_all, receiving
 
 from connectors.splunk.sink import SplunkHecSink
 from etl.api import OFFSET, TIMESTAMP, ComponentError, Result, Task
@@ -145,7 +146,7 @@ def test_what_is_sent_is_received(tmp_path: Path) -> None:
         write_to(url, batch(1), time_field=None)
         assert [finding.code for finding in create_sink(url).probe(pa.schema([]))] == []
 
-    found = rows(source)
+    found = read_all(source)
     assert [(row["message"], row["splunk.sourcetype"]) for row in found[:3]] == [(texts[0], "0"), (texts[1], "1"), ("x", "4")]
     assert {(row["timestamp"], row["splunk.source"]) for row in found[:3]} == {(AT, "s")}
     assert json.loads(found[3]["message"]) == {"n": 0}

@@ -13,34 +13,14 @@ from typing import Any
 
 import pytest
 from journal_writer import MACHINE, START, Compression, JournalWriter, compress
+from source_events import FAR, read, read_all
 
 from connectors.journald.source import JournaldSource
-from etl.api import Backlog, Limit, Offset, Rejects
-
-FAR = Limit(1 << 62)
+from etl.api import Backlog, Limit, Rejects
 
 
 def create_source(path: Path, **options: Any) -> JournaldSource:
     return JournaldSource.model_validate({"path": str(path), **options})
-
-
-def read(source: JournaldSource, start: Offset, end: Offset, parallelism: int = 2) -> list[dict[str, Any]]:
-    """The events between two offsets; a rejected one has a ``code`` and a ``reason``."""
-    found: list[dict[str, Any]] = []
-    for split in source.splits(start, end, parallelism):
-        for batch in source.read(split):
-            if isinstance(batch, Rejects):
-                reasons = [batch.reasons] * batch.events.num_rows if isinstance(batch.reasons, str) else batch.reasons.to_pylist()
-                rows = zip(batch.events.to_pylist(), reasons, strict=True)
-                found += [{**row, "code": batch.code, "reason": reason} for row, reason in rows]
-            else:
-                assert batch.schema.names == [*source.fields().names, "_offset"]
-                found += batch.to_pylist()
-    return found
-
-
-def read_all(source: JournaldSource) -> list[dict[str, Any]]:
-    return read(source, source.start(), source.latest(source.start(), FAR))
 
 
 def messages(source: JournaldSource) -> list[Any]:

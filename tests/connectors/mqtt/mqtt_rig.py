@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 
 from connectors.mqtt.packets import encode_text, encode_varint, packet_length, split_packet
-from connectors.mqtt.receiver import MqttReceiver
 from connectors.mqtt.sink import MqttSink
 from connectors.mqtt.source import MqttSource
 from etl.api import Limit, Rejects, Result, Task
@@ -25,16 +24,6 @@ FAR = Limit(1 << 62)
 def create_source(folder: Path, address: str, **options: Any) -> MqttSource:
     values = {"type": "mqtt", "servers": [address], "topics": ["t/#"], **options}
     return MqttSource.model_validate(values).with_folder(str(folder / "journal"))
-
-
-@contextmanager
-def receiving(source: MqttSource) -> Iterator[MqttReceiver]:
-    receiver = source.receiver()
-    receiver.start()
-    try:
-        yield receiver
-    finally:
-        receiver.stop()
 
 
 def rows(source: MqttSource) -> list[dict[str, Any]]:

@@ -18,9 +18,10 @@ from pathlib import Path
 
 import kill_page
 import pytest
-from mqtt_rig import batch_of, create_sink, create_source, messages, receiving, write
+from mqtt_rig import batch_of, create_sink, create_source, messages, write
 from running import wait_for
 from servers.mosquitto_server import Mosquitto
+from source_events import receiving
 
 from connectors.shared.journal.reader import Journal
 

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mqtt_rig import Client, create_source, messages, played, publish, publish_packet, receiving, rows
+from mqtt_rig import Client, create_source, messages, played, publish, publish_packet, rows
 from running import wait_for
 from servers import ports
 from servers.certificates import Certificates
 from servers.mosquitto_server import Mosquitto
+from source_events import receiving
 
 from connectors.mqtt import packet_ids, packets, receiver, session_commits
 from connectors.mqtt.connection import RefusedError, connect_until

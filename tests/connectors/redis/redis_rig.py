@@ -11,7 +11,7 @@ import redis as redis_py
 
 from connectors.redis.sink import RedisSink
 from connectors.redis.source import RedisSource
-from etl.api import BatchId, Limit, Offset, Rejects, Result, Task
+from etl.api import BatchId, Limit, Result, Task
 
 FAR = Limit(1 << 62)
 
@@ -26,19 +26,6 @@ def create_source(server: Any, *streams: str, **options: Any) -> RedisSource:
 
 def create_sink(server: Any, **options: Any) -> RedisSink:
     return RedisSink.model_validate({"type": "redis", "url": server.url, "key": "out", **options})
-
-
-def read(source: RedisSource, start: Offset, end: Offset, parallelism: int = 2) -> list[dict[str, Any]]:
-    """The events between two offsets; a rejected one has a ``code``."""
-    found: list[dict[str, Any]] = []
-    for split in source.splits(start, end, parallelism):
-        for batch in source.read(split):
-            if isinstance(batch, Rejects):
-                found += [{**row, "code": batch.code} for row in batch.events.to_pylist()]
-            else:
-                assert batch.schema.names == [*source.fields().names, "_offset"]
-                found += batch.to_pylist()
-    return found
 
 
 def numbers(rows: Sequence[dict[str, Any]]) -> list[int]:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from redis_rig import FAR, batch_of, create_sink, create_source, numbers, read, task
+from redis_rig import FAR, batch_of, create_sink, create_source, numbers, task
 from servers.redis_groups import MASTER, Watched, client_of, cluster, watched_master
 from servers.redis_server import Redis
+from source_events import read
 
 from connectors.redis import connection_options, writer
 from connectors.redis.cluster_writer import ClusterWriter, slot_of, tag_of

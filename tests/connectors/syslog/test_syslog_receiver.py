@@ -7,31 +7,21 @@ import shutil
 import socket
 import ssl
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from running import wait_for
+from source_events import receiving
 
 from connectors.shared.journal.reader import Journal
-from connectors.syslog.receiver import SyslogReceiver
 from connectors.syslog.source import SyslogSource
 from etl.api import ComponentError, Limit, Rejects
 
 FAR = Limit(1 << 62)
 TCP, UDP, TLS = "tcp://127.0.0.1:0", "udp://127.0.0.1:0", "tls://127.0.0.1:0"
-
-
-@contextmanager
-def receiving(source: SyslogSource) -> Iterator[SyslogReceiver]:
-    receiver = source.receiver()
-    receiver.start()
-    try:
-        yield receiver
-    finally:
-        receiver.stop()
 
 
 def create_source(folder: Path, *listen: str, **options: Any) -> SyslogSource:
