@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from servers.object_store import REGION
 
 from connectors.lake.sink import LakeSink
 from etl.api import OFFSET, BatchId, Rejects, Staged, Task
@@ -43,3 +44,24 @@ def deliver(
 def sorted_rows(rows: Iterable[dict[str, Any]], key: str = "n") -> list[dict[str, Any]]:
     """Rows by a field."""
     return sorted(rows, key=lambda row: row[key])
+
+
+def delta_storage(address: str) -> Mapping[str, str]:
+    """Options of a table of Delta Lake on the S3 server of the tests."""
+    return {
+        "AWS_ENDPOINT_URL": f"http://{address}",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": REGION,
+    }
+
+
+def iceberg_storage(address: str) -> Mapping[str, str]:
+    """Options of a table of Iceberg on the S3 server of the tests."""
+    return {
+        "s3.endpoint": f"http://{address}",
+        "s3.access-key-id": "test",
+        "s3.secret-access-key": "test",
+        "s3.region": REGION,
+    }

@@ -4,22 +4,15 @@ while it waits for an answer.
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import boto3
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from lake_writing import batch_of, deliver, sorted_rows, stage
+from lake_writing import batch_of, deliver, delta_storage, iceberg_storage, sorted_rows, stage
 from pyiceberg.catalog import load_catalog
-from running import wait_for
-from servers.object_store import REGION
-from servers.ports import HOST, free
+from servers.object_store import StoreProcess
 
 from connectors.lake.sink import LakeSink
 from etl.api import BatchId
@@ -29,39 +22,11 @@ pytestmark = pytest.mark.slow
 SCHEMA = pa.schema([("n", pa.int64()), ("host", pa.string())])
 
 
-class StoreProcess:
-    """The server's address, and a client."""
-
-    def __init__(self, port: int) -> None:
-        self.address = f"{HOST}:{port}"
-
-    def client(self) -> Any:
-        """A client that asks nobody but this server."""
-        login = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": REGION}
-        return boto3.client("s3", endpoint_url=f"http://{self.address}", **login)
-
-
-def _answers(port: int) -> bool:
-    try:
-        with socket.create_connection((HOST, port), 1):
-            return True
-    except OSError:
-        return False
-
-
 @pytest.fixture(scope="module")
 def store() -> Iterator[StoreProcess]:
-    (port,) = free(1)
-    command = [sys.executable, "-m", "moto.server", "-H", HOST, "-p", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_for(lambda: _answers(port), what="the S3 server")
-        found = StoreProcess(port)
+    with StoreProcess() as found:
         found.client().create_bucket(Bucket="lake")
         yield found
-    finally:
-        server.kill()
-        server.wait()
 
 
 def keys(store: StoreProcess, prefix: str) -> list[str]:
@@ -70,27 +35,13 @@ def keys(store: StoreProcess, prefix: str) -> list[str]:
     return [one["Key"] for one in found if one["Key"].endswith(".parquet")]
 
 
-def delta_storage(store: StoreProcess) -> Mapping[str, str]:
-    return {
-        "AWS_ENDPOINT_URL": f"http://{store.address}",
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": REGION,
-    }
-
-
-def iceberg_storage(store: StoreProcess) -> Mapping[str, str]:
-    return {
-        "s3.endpoint": f"http://{store.address}",
-        "s3.access-key-id": "test",
-        "s3.secret-access-key": "test",
-        "s3.region": REGION,
-    }
-
-
 def test_a_table_of_delta_lake_on_s3(store: StoreProcess, tmp_path: Path) -> None:
-    options = {"format": "delta", "table": "s3://lake/delta/events", "partition_by": ["host"], "storage": delta_storage(store)}
+    options = {
+        "format": "delta",
+        "table": "s3://lake/delta/events",
+        "partition_by": ["host"],
+        "storage": delta_storage(store.address),
+    }
     sink = LakeSink.model_validate(options)
     sink.prepare(SCHEMA)
     stage(sink, tmp_path, batch_of([{"n": 1, "host": "a"}], SCHEMA))  # a killed attempt
@@ -102,7 +53,7 @@ def test_a_table_of_delta_lake_on_s3(store: StoreProcess, tmp_path: Path) -> Non
     committer.commit(BatchId("q1", 0), [staged])
     deliver(sink, tmp_path, [{"n": 3, "host": "a"}], SCHEMA, 1)
 
-    table = DeltaTable("s3://lake/delta/events", storage_options=dict(delta_storage(store)))
+    table = DeltaTable("s3://lake/delta/events", storage_options=dict(delta_storage(store.address)))
     assert sorted_rows(table.to_pyarrow_table().to_pylist()) == [
         {"n": 1, "host": "a"},
         {"n": 2, "host": "b"},
@@ -114,7 +65,7 @@ def test_a_table_of_delta_lake_on_s3(store: StoreProcess, tmp_path: Path) -> Non
 
 def test_a_table_of_iceberg_on_s3(store: StoreProcess, tmp_path: Path) -> None:
     catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": "s3://lake/iceberg"}
-    options = {"format": "iceberg", "table": "logs.events", "catalog": catalog, "storage": iceberg_storage(store)}
+    options = {"format": "iceberg", "table": "logs.events", "catalog": catalog, "storage": iceberg_storage(store.address)}
     sink = LakeSink.model_validate(options)
     sink.prepare(SCHEMA)
     stage(sink, tmp_path, batch_of([{"n": 1, "host": "a"}], SCHEMA))  # a killed attempt
@@ -126,7 +77,7 @@ def test_a_table_of_iceberg_on_s3(store: StoreProcess, tmp_path: Path) -> None:
     committer.commit(BatchId("q1", 0), [staged])
     deliver(sink, tmp_path, [{"n": 2, "host": "a"}], SCHEMA, 1)
 
-    table = load_catalog("default", **catalog, **iceberg_storage(store)).load_table("logs.events")
+    table = load_catalog("default", **catalog, **iceberg_storage(store.address)).load_table("logs.events")
     assert sorted_rows(table.scan().to_arrow().to_pylist()) == [{"n": 1, "host": "a"}, {"n": 2, "host": "a"}]
     assert len(keys(store, "iceberg/")) == 2
     assert sink.lake_table().compact(1 << 20, "zstd") == 2
