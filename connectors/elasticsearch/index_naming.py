@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from connectors.shared.date_patterns import check_dates, suggest_date
 from connectors.shared.path_template import NULL, Template, date_names, encode_distinct, is_date_pattern, parse_template
-from etl.api import FieldName, Finding, Schema, format_type, nearest
+from etl.api import FieldName, Finding, Schema, format_type, nearest, unknown_field
 
 MAX_NAME_BYTES = 255
 """Longest index name, in bytes."""
@@ -70,7 +70,7 @@ def check_index_name(index: str, time_field: FieldName | None, incoming: Schema)
             meant = suggest_date(name)
             near = f"a date is written {{{meant}}}" if meant else nearest(name, incoming.names)
             hint = near or "dates are spelled with yyyy, MM, dd, HH and mm, such as {yyyy.MM.dd}"
-            yield Finding("unknown-field", f"there is no field {name!r} here", ("index",), hint, at=at)
+            yield unknown_field(name, incoming, ("index",), at, hint)
         elif pa.types.is_nested(incoming.field(name).type):
             yield Finding(
                 "wrong-type", f"field {name!r} is {incoming.field(name).type}, which cannot be part of a name", ("index",), at=at

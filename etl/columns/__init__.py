@@ -14,7 +14,7 @@ Every package of this repository may import these modules; they import none of i
 - To write a kernel: `kernels` (`kernel`, `kernel_function`, `inlined`: compile a function with numba; the machine code of a
   `kernel` is cached),
   `intrinsics` (loads, stores and searches at an address), `byte_runs` (comparing, hashing and prefetching runs of bytes),
-  `views` (writing a string view), `digits` and `days` (writing numbers and dates).
+  `views` (writing a string view), `digits` and `days` (writing numbers and dates), `json.escapes` (escapes in JSON texts).
 - `disk_cache`: values that are stored between runs.
 
 The other modules belong to the engine: `text_layout` locates texts; `json.kernel`, `json.table`, `json.cells`, `json.texts` are

@@ -23,11 +23,17 @@ def field_conflicts(parser: Parser, option: str) -> Iterable[Finding]:
         yield Finding("keep-conflict", message, ("on_error",))
 
 
+def undeclared_fields(declared: Container[str], paths: Iterable[str]) -> Iterator[Finding]:
+    """Fields that the option ``paths`` names and ``fields`` does not."""
+    for name in paths:
+        if name not in declared:
+            yield Finding("unknown-field", f"{name!r} is not among the fields", ("paths", name), "declare it under fields")
+
+
 def path_findings(declared: Container[str], paths: Mapping[str, str], parse: Callable[[str], object]) -> Iterator[Finding]:
     """Paths of fields that are not declared, and paths that ``parse`` refuses with PathError."""
     for name, path in paths.items():
-        if name not in declared:
-            yield Finding("unknown-field", f"{name!r} is not among the fields", ("paths", name), "declare it under fields")
+        yield from undeclared_fields(declared, [name])
         try:
             parse(path)
         except PathError as error:

@@ -8,18 +8,13 @@ import numpy as np
 
 from etl.columns.byte_runs import loads_safely
 from etl.columns.intrinsics import copy_block, copy_block_for_json, load_byte, store_byte, store_word, trailing_zeros
+from etl.columns.json.escapes import write_escape
 from etl.columns.kernels import kernel, kernel_function
 
 _ONE, _TWO, _FOUR, _BLOCK = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(16)
 _QUOTE, _COMMA, _BACKSLASH = np.uint8(0x22), np.uint8(0x2C), np.uint8(0x5C)
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = np.uint8(0x7B), np.uint8(0x7D), np.uint8(0x5B), np.uint8(0x5D)
 _WORD_TRUE = np.uint32(int.from_bytes(b"true", "little"))
-_U00 = np.uint32(int.from_bytes(b"u00 ", "little"))
-_LETTERS = np.zeros(256, np.uint8)
-_LETTERS[[0x22, 0x5C, 0x0A, 0x0D, 0x09, 0x08, 0x0C]] = np.frombuffer(b'"\\nrtbf', np.uint8)
-"""What follows the backslash, 0 where it is the number of the character."""
-
-_DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
 _BLANK = np.uint8(0x20)
 
 
@@ -30,22 +25,12 @@ def _put_byte(out: Any, byte: Any) -> Any:
 
 
 @kernel_function
-def _put_escape(out: Any, byte: Any) -> Any:
-    out = _put_byte(out, _BACKSLASH)
-    if _LETTERS[byte] != np.uint8(0):
-        return _put_byte(out, _LETTERS[byte])
-    store_word(out, _U00)
-    out = _put_byte(out + np.uint64(3), _DIGITS[byte >> np.uint8(4)])
-    return _put_byte(out, _DIGITS[byte & np.uint8(15)])
-
-
-@kernel_function
 def _put_escaped(out: Any, source: Any, left: Any) -> Any:
     """A text inside quotes, 16 bytes at a time up to what must be escaped."""
     while left > 0:
         if not loads_safely(source):
             byte = load_byte(source)
-            out = _put_escape(out, byte) if byte < _BLANK or byte in (_QUOTE, _BACKSLASH) else _put_byte(out, byte)
+            out = write_escape(out, byte) if byte < _BLANK or byte in (_QUOTE, _BACKSLASH) else _put_byte(out, byte)
             source, left = source + _ONE, left - 1
             continue
         special = copy_block_for_json(out, source)
@@ -53,7 +38,7 @@ def _put_escaped(out: Any, source: Any, left: Any) -> Any:
         step = min(step, left)
         out, source, left = out + np.uint64(step), source + np.uint64(step), left - step
         if step < 16 and left > 0:
-            out = _put_escape(out, load_byte(source))
+            out = write_escape(out, load_byte(source))
             source, left = source + _ONE, left - 1
     return out
 

@@ -19,7 +19,7 @@ from etl.columns.text_layout import boolean_values
 from etl.columns.texts import materialize_array
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
-from parsers.common.field_checks import check_type
+from parsers.common.field_checks import check_type, undeclared_fields
 from parsers.common.text_types import item_reader
 from parsers.common.view_values import null_where
 from parsers.grok.compiler import compile_pattern
@@ -121,9 +121,7 @@ class Url(Parser):
         yield from super().check(incoming)
         for name, type_text in self.declared.items():
             yield from check_type(name, type_text, item_reader)
-        for name in self.paths:
-            if name not in self.declared:
-                yield Finding("unknown-field", f"{name!r} is not among the fields", ("paths", name), "declare it under fields")
+        yield from undeclared_fields(self.declared, self.paths)
         own = [self.rest] if self.rest is not None else []
         names = [*self._parts.values(), *self.declared, *own]
         try:

@@ -14,21 +14,14 @@ from etl.columns.intrinsics import (
     load_long,
     load_word,
     store_byte,
-    store_word,
     trailing_zeros,
 )
 from etl.columns.json.cells import BLOCK, ROOM, field
+from etl.columns.json.escapes import MAX_ESCAPE, write_escape
 from etl.columns.json.table import DATA, DETAIL, END, FIRST, KIND, RAW, STRINGS, VALUES, VIEWS
 from etl.columns.kernels import kernel_function
 
 INLINE = np.uint64(12)
-ESCAPED = np.uint64(6)
-"""Bytes of ``\\u001f``."""
-
-_U00 = np.uint32(int.from_bytes(b"u00 ", "little"))
-_LETTERS = np.zeros(256, np.uint8)
-_LETTERS[[0x22, 0x5C, 0x0A, 0x0D, 0x09, 0x08, 0x0C]] = np.frombuffer(b'"\\nrtbf', np.uint8)
-"""The letter after the backslash; 0 for characters written as ``\\u00xx``."""
 
 
 @kernel_function
@@ -96,22 +89,8 @@ def _escape_text(source: Any, length: Any, end: Any, out: Any, limit: Any) -> An
         out += clean
         source += clean
         if special != np.uint32(0):
-            if out + (text_end - source) + ESCAPED + ROOM > limit:
+            if out + (text_end - source) + MAX_ESCAPE + ROOM > limit:
                 return ZERO
-            out = _escape(out, load_byte(source))
+            out = write_escape(out, load_byte(source))
             source += ONE
     return out
-
-
-@kernel_function
-def _escape(out: Any, byte: Any) -> Any:
-    letter = _LETTERS[byte]
-    store_byte(out, np.uint8(0x5C))
-    if letter != 0:
-        store_byte(out + ONE, letter)
-        return out + np.uint64(2)
-    store_word(out + ONE, _U00)
-    store_byte(out + np.uint64(4), np.uint8(ord("0") + (byte >> 4)))
-    low = byte & np.uint8(15)
-    store_byte(out + np.uint64(5), np.uint8(low + (ord("0") if low < 10 else ord("a") - 10)))
-    return out + ESCAPED
