@@ -59,7 +59,7 @@ def loosened(node: Node) -> Node:
 
     It then means something else, but not to the logs here: the outputs are checked.
     """
-    if isinstance(node, nodes.Look):
+    if isinstance(node, nodes.LookAround):
         return nodes.Sequence(())
     if isinstance(node, nodes.Atomic):
         return nodes.Sequence((loosened(node.part),))

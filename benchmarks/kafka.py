@@ -55,7 +55,8 @@ class Broker:
 
     def topic(self) -> str:
         """A new one."""
-        from confluent_kafka.admin import AdminClient, NewTopic
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewTopic
 
         name, admin = f"bench-{time.monotonic_ns()}", AdminClient({"bootstrap.servers": self.address})
         admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)

@@ -114,7 +114,7 @@ def _argv(name: str, source: Path, folder: Path) -> list[str]:
     if name in TARGETS:
         return etl("state-windows.yaml")(source / "all.jsonl", folder, 1 if name == INLINE else 2)
     scripts = {SPARK: "spark_windows.py", FLINK: "flink_windows.py", DUCKDB: "duckdb_windows.py"}
-    python = {SPARK: lambda: OWN, FLINK: flink_python, DUCKDB: lambda: OTHERS}[name]()
+    python = flink_python() if name == FLINK else OTHERS if name == DUCKDB else OWN
     given = source / ("batches" if name == SPARK else "all.jsonl")
     return [str(python), str(HERE / "peers" / scripts[name]), str(given), str(folder / "out.json"), "2"]
 

@@ -14,7 +14,8 @@ from etl.api import OFFSET, TIMESTAMP
 from etl.expressions import compile_expression
 from etl.steps.python import Python
 from etl.udf.declaration import CodeFile, UserFunction, with_functions
-from etl.udf.signature import FunctionDeclaration, read_function
+from etl.udf.parameters import FunctionDeclaration
+from etl.udf.signature import read_function
 
 EVENTS = 32_768
 TIMES = 25

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-import duckdb  # type: ignore[import-not-found]
+import duckdb
 
 source, target, cores, file = sys.argv[1:]
 work = json.loads(Path(file).read_text())

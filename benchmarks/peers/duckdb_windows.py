@@ -4,7 +4,7 @@ import json
 import sys
 import time
 
-import duckdb  # type: ignore[import-not-found]
+import duckdb
 
 source, target, cores = sys.argv[1:]
 database = duckdb.connect()

@@ -5,7 +5,7 @@ Each file of the folders ``logins`` and ``payments`` is a micro-batch of its sid
 
 import sys
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 source, target, cores = sys.argv[1:]
@@ -16,7 +16,7 @@ for name, value in settings.items():
 session = builder.getOrCreate()
 
 
-def side(name):
+def side(name: str) -> DataFrame:
     events = session.readStream.schema("time timestamp, ip string, bytes bigint").option("maxFilesPerTrigger", 1)
     return events.json(f"{source}/{name}").withWatermark("time", "5 seconds").alias(name)
 
