@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
@@ -42,6 +43,8 @@ from etl.steps.lookup import tables_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from etl.spark.state.folder import StateFolder
+
 OnTotals = Callable[[Mapping[str, Totals]], None]
 """Takes the totals of each pipeline, a few times a second."""
 
@@ -76,7 +79,7 @@ class RunService:
         shared: SharedSession | None = None,
         plan: PlanRun = planned_run,
     ) -> None:
-        self.request, self.several, self._shared = request, several, shared
+        self.pipelines, self.request, self.several, self._shared = pipelines, request, several, shared
         check_reachable(request.master)
         self._master = master = local_master(request.master)
         self.runs: list[PipelineRun] = []
@@ -193,6 +196,9 @@ class _Stages:
         for one in supervised:
             self.stack.callback(one.close)
             one.prepare()
+        for pipeline, run in zip(self.service.pipelines, self._runs, strict=True):
+            if not run.is_part and (text := unfinished_replay(pipeline, run.state, self.service.request.state)):
+                self.on_message(Message("note", f"note: {text}", "warning", run.plan.pipeline))
 
     def _listen(self, supervised: Sequence[SupervisedRun]) -> None:
         """Answer requests for metrics and export them, if options say so."""
@@ -281,6 +287,22 @@ def session_master(master: str, pipelines: int) -> str:
     _, _, retries = master.strip("]").partition(",")
     slots = cores(master) * (1 + min(pipelines - 1, WAITING_PIPELINES))
     return f"local[{slots},{retries}]" if retries else f"local[{slots}]"
+
+
+def unfinished_replay(pipeline: Pipeline, state: StateFolder, given: str | None) -> str:
+    """What the user must know of a replay of dead letters that was killed: its letters are delivered by nobody else. ``given``
+    is the state folder that the user named.
+    """
+    if not (state.root / "dead" / "replays").exists():
+        return ""
+    from etl.running.dead_letters.replay import count_open_letters
+
+    letters = count_open_letters(state)
+    if not letters:
+        return ""
+    words = ["etl", "dead", "replay", pipeline.file or pipeline.name, *(["--state", str(state.root)] if given else [])]
+    count = f"{letters:,} dead letter{'s' if letters > 1 else ''}"
+    return f"a replay of {count} did not end; when this run has ended, `{shlex.join(words)}` finishes it"
 
 
 def _local_cores(master: str) -> int:

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from etl.api import EtlError
 from etl.running.dead_letters.letter_filter import NO_LETTERS, LetterFilter
-from etl.running.dead_letters.replay import has_open_portions
+from etl.running.dead_letters.replay import count_open_letters
 from etl.running.messages import OnMessage
 from etl.server.engine import Engine, LetterTask, PreparedPipeline
 
@@ -52,7 +52,7 @@ class LetterRequests:
         there is one. Its letters do not count as open, so that no user would request another one."""
         is_first, self._is_first_start = self._is_first_start, False
         with suppress(OSError, ValueError, EtlError):
-            if is_first and self.current is None and has_open_portions(self._engine.state(self._name)):
+            if is_first and self.current is None and count_open_letters(self._engine.state(self._name)):
                 self.current = LetterRequest("replay", NO_LETTERS)
                 return True
         return False

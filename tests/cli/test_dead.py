@@ -201,10 +201,14 @@ def test_letters_are_replayed_once_and_what_fails_again_keeps_its_history(
         patch.setattr(replay_run, "end_portion", lambda portion: (_ for _ in ()).throw(OSError("killed")))
         on_spark("replay", "--at", "regex")
     assert (on_spark.status, numbers(tmp_path)) == (1, [1, 3, 2])
+    command = f"etl dead replay {on_spark.file} --state {tmp_path / 'state'}"
+    note = f"note: a replay of 2 dead letters did not end; when this run has ended, `{command}` finishes it"
+    assert note in engine.run(on_spark.file, "--once").err
 
     on_spark("replay", "--code", "no-such-code")
     assert "finishing an earlier replay of 2 letters" in on_spark.err
     assert numbers(tmp_path) == [1, 3, 2]
+    assert "did not end" not in engine.run(on_spark.file, "--once").err
     on_spark("replay", "--at", "regex")
     letters = {row["event"]: row for row in on_spark.rows("show")}
     none = letters["none"]

@@ -240,7 +240,7 @@ def test_two_replays_at_the_same_time_send_each_letter_once(
     second = Replay.begin(shop, state, lambda batch: batch, "")
     assert (first.taken.letters, second.taken.letters, second.unfinished) == (1, 0, 1)
     letters = LocalLetters(shop, state, [], lambda batch: batch)
-    assert (letters.groups(), "a replay did not end" in capsys.readouterr().err) == ([], True)
+    assert (letters.groups(), "a replay of 1 letter did not end" in capsys.readouterr().err) == ([], True)
     assert first.run(None, run_second, lambda _: None)  # type: ignore[arg-type]
     assert second.run(None, lambda _: None, lambda _: None)  # type: ignore[arg-type]
     assert (letters.groups(), capsys.readouterr().err) == ([], "")

@@ -75,10 +75,12 @@ class LocalLetters:
 
     def groups(self) -> list[dict[str, Any]]:
         """The letters by where and why they were rejected."""
-        from etl.running.dead_letters.replay import has_open_portions
+        from etl.running.dead_letters.replay import count_open_letters
 
-        if has_open_portions(self.state):
-            click.echo("a replay did not end; its letters are counted as settled: `etl dead replay` finishes it", err=True)
+        if letters := count_open_letters(self.state):
+            count = f"{letters:,} letter{'s' if letters > 1 else ''}"
+            text = f"a replay of {count} did not end; they are counted as settled: `etl dead replay` finishes it"
+            click.echo(text, err=True)
         return group_rows(self.batches())
 
     def count_settled(self) -> int:

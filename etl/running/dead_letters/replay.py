@@ -177,13 +177,14 @@ def open_portions(pipeline: Pipeline, state: StateFolder) -> Iterator[ReplayPart
                 yield ReplayPart(portion["name"], folder, _entry_of(pipeline, portion, folder), portion["letters"])
 
 
-def has_open_portions(state: StateFolder) -> bool:
-    """Whether a replay has not ended, as after a kill: its letters are neither open nor delivered."""
+def count_open_letters(state: StateFolder) -> int:
+    """How many letters are in replays that have not ended, as after a kill: they are neither open nor delivered."""
     folders = [one for one in (state.root / "dead" / "replays").glob("[0-9][0-9][0-9][0-9]*") if not one.suffix]
-    return any(
-        not (folder / f"{portion['name']}.ended").exists()
+    return sum(
+        portion["letters"]
         for folder in folders
         for portion in read_json(folder / "portions.json")
+        if not (folder / f"{portion['name']}.ended").exists()
     )
 
 
