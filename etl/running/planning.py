@@ -34,7 +34,7 @@ class RunRequest:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Spark's settings that differ from ours."""
     new_state: tuple[str, ...] = ()
-    """Stateful steps that begin with empty state."""
+    """Stateful steps that begin with empty state, and those that are gone, whose state is dropped."""
     max_dead: float | None = None
     """The share of events that may become dead letters; with a larger share the run ends."""
     listen: str | None = None

@@ -118,7 +118,7 @@ class Pipeline(Inspectable):
             spark: A session of your own to run on; default: one that this process starts once, and keeps.
             master: Spark's master: ``local[n]`` or a cluster's.
             settings: Spark's settings that differ from ours.
-            new_state: Steps that begin with empty state.
+            new_state: Steps that begin with empty state, and those that are gone, whose state is dropped.
             max_dead: The share of events that may become dead letters; with a larger one the run fails.
             on_message: Called with each message, from several threads.
             env: Replaces the environment, of which values such as ``${NAME}`` are taken.

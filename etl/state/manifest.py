@@ -64,6 +64,8 @@ class Manifest:
     """Input of a step (`etl.plan.frames.StageInput.name`) → its largest event time."""
     read_at: int = NEVER
     """Latest time of reading, of results as well, microseconds since the epoch."""
+    change: str = field(default="", compare=False)
+    """Identifies the change of the query's steps that made this manifest, so that it is not made twice."""
 
     def stage(self, number: int) -> StageState:
         """The state of a step; empty before its first micro-batch."""
@@ -257,4 +259,6 @@ def _parse(content: Mapping[str, Any], identity: Mapping[str, Any]) -> Manifest:
         for stage in value["stages"]
     ]
     times = value.get("event_times", {})
-    return Manifest(value["event_time"], tuple(stages), value["parallelism"], times, value.get("read_at", NEVER))
+    return Manifest(
+        value["event_time"], tuple(stages), value["parallelism"], times, value.get("read_at", NEVER), value.get("change", "")
+    )

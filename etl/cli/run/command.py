@@ -75,7 +75,8 @@ class AddressType(click.ParamType[str]):
     "--new-state",
     multiple=True,
     metavar="STEP",
-    help="A step that begins with empty state, as after a change that its state does not fit; may be repeated.",
+    help="A step that begins with empty state, as after a change that its state does not fit, or one that is gone from the "
+    "pipeline, whose state is dropped; may be repeated.",
 )
 @click.option(
     "--listen",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -33,42 +33,78 @@ def names_of(query: str, node: StepNode) -> set[str]:
     return {f"{query}/{node.id}", node.id, path, path.partition("[")[0], type_, query}
 
 
-def find_step(plan: Plan, requested: str) -> tuple[str, int]:
-    """The query of a step, and its number among the query's stateful steps. Raises ComponentError unless one is called that."""
+def gone_name(query: str, old: Sequence[Remembered], number: int) -> str:
+    """What a user calls a step of the last run that is gone."""
+    return f"{query}/{old[number]['step']} {number + 1}"
+
+
+def find_step(plan: Plan, requested: str, known: Mapping[str, Sequence[Remembered]]) -> tuple[str, int, bool]:
+    """The query of a step, its number among the query's stateful steps, and whether it is gone: ``known`` are the steps of the
+    last run, by query. Raises ComponentError unless one step is called that.
+    """
     steps = [(query.name, number, stage.node) for query in plan.queries for number, stage in enumerate(stages(query.frame))]
-    found = [(query, number) for query, number, node in steps if requested in names_of(query, node)]
+    found = [(query, number, False) for query, number, node in steps if requested in names_of(query, node)]
+    old = [(query.name, number) for query in plan.queries for number in range(len(known.get(query.name, ())))]
+    gone = {(query, number): gone_name(query, known[query], number) for query, number in old}
+    if not found:
+        texts = {key: {name, name.rpartition("/")[2], known[key[0]][key[1]]["step"]} for key, name in gone.items()}
+        found = [(*key, True) for key, names in texts.items() if requested in names]
     if len(found) == 1:
         return found[0]
-    known = ", ".join(repr(f"{query}/{node.id}") for query, _, node in steps) or "none"
+    present = [f"{query}/{node.id}" for query, _, node in steps]
+    text = ", ".join(map(repr, present or gone.values())) or "none"
     if found:
-        raise ComponentError(f"--new-state: several steps are called {requested!r}; steps with state are {known}")
+        several = text if not found[0][2] else ", ".join(repr(gone[query, number]) for query, number, _ in found)
+        raise ComponentError(f"--new-state: several steps are called {requested!r}; steps with state are {several}")
     near = nearest(requested, sorted({name for query, _, node in steps for name in names_of(query, node)}))
-    raise ComponentError(f"--new-state: no step with state is called {requested!r}; {near or f'steps with state are {known}'}")
+    raise ComponentError(f"--new-state: no step with state is called {requested!r}; {near or f'steps with state are {text}'}")
 
 
-def match_steps(old: Sequence[Remembered], new: Sequence[Remembered], empty: Collection[int]) -> list[int | None]:
+@dataclass(frozen=True)
+class NamedSteps:
+    """Stateful steps of a query whose state a run gives up."""
+
+    empty: Collection[int] = ()
+    """Steps that begin with empty state."""
+    gone: Collection[int] = ()
+    """Steps of the last run that are gone."""
+
+
+NONE_NAMED = NamedSteps()
+
+
+def match_steps(old: Sequence[Remembered], new: Sequence[Remembered], named: NamedSteps = NONE_NAMED) -> list[int | None]:
     """The number of the step whose state each of the new ones continues; None for those that begin with empty state.
 
     Where their number differs, a step continues the next one that remembers the same.
     """
-    if len(old) == len(new):
-        return [None if number in empty else number for number in range(len(new))]
+    rest = [at for at in range(len(old)) if at not in named.gone]
+    if len(rest) == len(new):
+        return [None if number in named.empty else at for number, at in enumerate(rest)]
     found: list[int | None] = []
-    first = 0
     for number, after in enumerate(new):
-        equal = (at for at in range(first, len(old)) if not any(differences(old[at], after)))
-        match = None if number in empty else next(equal, None)
-        first = first if match is None else match + 1
+        equal = (at for at in rest if not any(differences(old[at], after)))
+        match = None if number in named.empty else next(equal, None)
+        rest = rest if match is None else rest[rest.index(match) + 1 :]
         found.append(match)
     return found
 
 
-def misfits(old: Sequence[Remembered], new: Sequence[Remembered], empty: Collection[int]) -> dict[int, list[str]]:
+def left_steps(old: Sequence[Remembered], new: Sequence[Remembered], named: NamedSteps) -> list[int]:
+    """The steps of the last run whose state nothing continues, and that nobody has named."""
+    if len(old) - len(named.gone) == len(new):
+        return []
+    used = {*named.gone, *match_steps(old, new, named)}
+    return [at for at in range(len(old)) if at not in used]
+
+
+def misfits(old: Sequence[Remembered], new: Sequence[Remembered], named: NamedSteps) -> dict[int, list[str]]:
     """What does not fit the state of the last run, by the number of the step: what has changed of it, nothing for a further step.
-    Steps in ``empty`` need no state."""
-    if len(old) != len(new):
-        return {at: [] for at, before in enumerate(match_steps(old, new, empty)) if before is None and at not in empty}
-    changes = {at: list(differences(old[at], new[at])) for at in range(len(new)) if at not in empty}
+    Steps that begin with empty state need none."""
+    matches = match_steps(old, new, named)
+    if len(old) - len(named.gone) != len(new):
+        return {at: [] for at, before in enumerate(matches) if before is None and at not in named.empty}
+    changes = {at: list(differences(old[before], new[at])) for at, before in enumerate(matches) if before is not None}
     return {at: texts for at, texts in changes.items() if texts}
 
 
@@ -108,22 +144,24 @@ def _may_differ(name: str, before: Remembered, after: Remembered) -> bool:
     return name.startswith(PENDING) and before[name] is None
 
 
-def write_step_changes(state: StateFolder, query: str, steps: Sequence[int | None], other_time: bool) -> None:
-    """Make the state with which the next micro-batch starts that of other steps: each has the state of one before, or none.
+def write_step_changes(state: StateFolder, query: str, change: Mapping[str, Any]) -> None:
+    """Make the state with which the next micro-batch starts that of other steps, once: each has the state of one before, or none.
 
-    A step in the place of another keeps its watermark. ``other_time``: the event time is another field, and starts from the
-    beginning.
+    ``change``: ``id``; ``steps``, what `match_steps` gives; and ``other_time``, whether the event time is another field, and
+    starts from the beginning. A step in the place of another keeps its watermark.
     """
     manifests, batch = Manifests(state.rows(query)), committed_batch(state, query)
-    known = manifests.read(batch)
+    known, steps = manifests.read(batch), change["steps"]
+    if known.change == change["id"]:
+        return
     watermarks = [stage.watermark for stage in known.stages] if len(steps) == len(known.stages) else [NEVER] * len(steps)
     stages = [
         StageState(watermark) if number is None else known.stage(number)
         for number, watermark in zip(steps, watermarks, strict=True)
     ]
-    if other_time:
+    if change["other_time"]:
         known, stages[0] = replace(known, event_time=NEVER, event_times={}), StageState()
         (state.query(query) / "clock.json").unlink(missing_ok=True)
-    if len(steps) != len(known.stages):  # inputs are named by the numbers of their steps
-        known = replace(known, event_times={})
-    manifests.change(batch, replace(known, stages=tuple(stages)))
+    if len(steps) != len(known.stages) or any(number not in (None, at) for at, number in enumerate(steps)):
+        known = replace(known, event_times={})  # inputs are named by the numbers of their steps
+    manifests.change(batch, replace(known, stages=tuple(stages), change=change["id"]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +18,16 @@ from typing import Any, TypeAlias
 from etl.api import OPTIONAL, ComponentError, SparkStep, StatefulStep, format_type
 from etl.plan.frames import Read, SparkRead, frame_sources, spark_nodes, stages
 from etl.plan.query_plan import Plan, QueryPlan
-from etl.spark.state.continued_steps import REMOVED, differences, find_step, match_steps, write_step_changes
+from etl.spark.state.continued_steps import (
+    NONE_NAMED,
+    REMOVED,
+    NamedSteps,
+    differences,
+    find_step,
+    gone_name,
+    match_steps,
+    write_step_changes,
+)
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.incompatible_changes import Fingerprint, IncompatibleChange, changes_of, has_offsets_only, refusal
 from etl.spark.state.json_files import read_json, write_json
@@ -30,49 +40,68 @@ _STATELESS_OPTIONS = {"having", "idle"}
 """Options of stateful steps that do not affect their state."""
 
 
-EmptySteps: TypeAlias = Mapping[str, Collection[int]]
-"""Query → the numbers of its stateful steps that begin with empty state."""
+StepsByQuery: TypeAlias = Mapping[str, NamedSteps]
+"""Query → its stateful steps whose state a run gives up."""
+
+CHANGE = "change"
+"""What a fingerprint has until the state of its query is that of its steps: see `write_step_changes`."""
 
 
 def match_checkpoints(plan: Plan, state: StateFolder, new_state: Sequence[str] = ()) -> tuple[Plan, list[str]]:
     """Give the plan's queries the names of their checkpoints, and store their fingerprints. Also returns notes for the user.
 
-    Steps that ``new_state`` names begin with empty state. Raises ComponentError that lists the changes and what can be done.
+    Steps that ``new_state`` names begin with empty state, or are gone and so is their state. Raises ComponentError that lists the
+    changes and what can be done.
     """
-    known = _read_fingerprints(state)
-    empty = _empty_steps(plan, state, known, new_state)
-    queries, changes = _compare(plan, state, known, empty)
+    known = _make_changes(state, _read_fingerprints(state))
+    named = _named_steps(plan, state, known, new_state)
+    queries, changes = _compare(plan, state, known, named)
     if changes:
         raise ComponentError(refusal(changes, state))
+    prints = {query.name: _with_removed(_match_remembered(known, query, named), fingerprint(query)) for query in queries}
     for query in queries:
-        if query.name in known and empty.get(query.name):
-            _clear_state(state, query, known[query.name].get("stages", []), empty[query.name])
-    prints = {query.name: _with_removed(_match_remembered(known, query, empty), fingerprint(query)) for query in queries}
+        if query.name in known and query.name in named:
+            prints[query.name][CHANGE] = _change_of_state(query, known[query.name].get("stages", []), named[query.name])
     write_json(_path(state), {**known, **prints})
-    return replace(plan, queries=queries), [*_notes(known, queries, empty), *_notes_of_empty(queries, empty)]
+    _make_changes(state, {**known, **prints})
+    return replace(plan, queries=queries), [*_notes(known, queries, named), *_notes_of_named(known, queries, named)]
 
 
-def _empty_steps(plan: Plan, state: StateFolder, known: Mapping[str, Fingerprint], names: Sequence[str]) -> EmptySteps:
+def _make_changes(state: StateFolder, known: Mapping[str, Fingerprint]) -> dict[str, Fingerprint]:
+    """Change the state of queries whose steps were changed, also after a kill in between; returns the fingerprints afterwards."""
+    changed = {query: one[CHANGE] for query, one in known.items() if CHANGE in one}
+    done = {query: {name: value for name, value in one.items() if name != CHANGE} for query, one in known.items()}
+    for query, change in changed.items():
+        write_step_changes(state, query, change)
+    if changed:
+        write_json(_path(state), done)
+    return done
+
+
+def _named_steps(plan: Plan, state: StateFolder, known: Mapping[str, Fingerprint], names: Sequence[str]) -> StepsByQuery:
     """The steps of these names. Raises ComponentError for a name that is not that of one step."""
-    named = replace(plan, queries=_assign_names(plan, state, known)[0])
-    found: dict[str, set[int]] = {}
-    for name in names:
-        query, number = find_step(named, name)
-        found.setdefault(query, set()).add(number)
-    return found
+    assigned = replace(plan, queries=_assign_names(plan, state, known)[0])
+    old = {query: one.get("stages", []) for query, one in known.items()}
+    found = [find_step(assigned, name, old) for name in names]
+    return {
+        query: NamedSteps(
+            *({number for at, number, is_gone in found if (at, is_gone) == (query, gone)} for gone in (False, True))
+        )
+        for query, _, _ in found
+    }
 
 
-def _clear_state(state: StateFolder, query: QueryPlan, old: list[Fingerprint], numbers: Collection[int]) -> None:
-    """Take away the state of steps, before the fingerprint says that it fits them."""
+def _change_of_state(query: QueryPlan, old: list[Fingerprint], named: NamedSteps) -> dict[str, Any]:
+    """The change of a query's state, for `write_step_changes`."""
     new = fingerprint(query).get("stages", [])
-    other_time = bool(old) and 0 in numbers and old[0].get("time") != new[0].get("time")
-    write_step_changes(state, query.name, match_steps(old, new, numbers), other_time)
+    other_time = bool(old) and 0 in named.empty and old[0].get("time") != new[0].get("time")
+    return {"id": uuid.uuid4().hex, "steps": match_steps(old, new, named), "other_time": other_time}
 
 
-def _match_remembered(known: Mapping[str, Fingerprint], query: QueryPlan, empty: EmptySteps) -> list[Fingerprint]:
+def _match_remembered(known: Mapping[str, Fingerprint], query: QueryPlan, named: StepsByQuery) -> list[Fingerprint]:
     """Of each stateful step of a query, what the step whose state it continues remembered; nothing for others."""
     old, new = known.get(query.name, {}).get("stages", []), fingerprint(query).get("stages", [])
-    return [{} if number is None else old[number] for number in match_steps(old, new, empty.get(query.name, ()))]
+    return [{} if number is None else old[number] for number in match_steps(old, new, named.get(query.name, NONE_NAMED))]
 
 
 def compare_checkpoints(plan: Plan, state: StateFolder) -> tuple[Plan, list[IncompatibleChange]]:
@@ -92,13 +121,13 @@ def _read_fingerprints(state: StateFolder) -> dict[str, Fingerprint]:
 
 
 def _compare(
-    plan: Plan, state: StateFolder, known: Mapping[str, Fingerprint], empty: EmptySteps
+    plan: Plan, state: StateFolder, known: Mapping[str, Fingerprint], named: StepsByQuery
 ) -> tuple[tuple[QueryPlan, ...], list[IncompatibleChange]]:
     """The queries with the names of their checkpoints, and the changes that do not fit these."""
     queries, changes = _assign_names(plan, state, known)
     for query in queries:
         if query.name in known:
-            changes += changes_of(query, known[query.name], fingerprint(query), empty.get(query.name, ()))
+            changes += changes_of(query, known[query.name], fingerprint(query), named.get(query.name, NONE_NAMED))
     return queries, changes
 
 
@@ -197,14 +226,15 @@ def _continue_query(query: QueryPlan, state: StateFolder, known: Mapping[str, Fi
     """A query without a checkpoint, under the name of the one that delivered the same sources to its sinks before.
 
     An edited expression may need Spark where it ran on Arrow before, or the reverse: that is another query, which goes on where
-    the one before it stopped. Of queries without state, which have nothing but offsets, and of those of one stream, which are
-    called after their last stateful step, and may have gained one since.
+    the one before it stopped. Of queries without state, which have nothing but offsets or had state until now, and of those of
+    one stream, which are called after their last stateful step, and may have gained or lost one since.
     """
     mine = fingerprint(query)
     alike = [name for name in free if _begin_alike(name, known[name], query.name, mine)]
     if len(alike) == 1:
         return replace(query, name=alike[0])
-    alike = [name for name in free if known[name]["sources"] == mine["sources"] and has_offsets_only(known[name])]
+    equal = [name for name in free if known[name]["sources"] == mine["sources"]]
+    alike = [name for name in equal if has_offsets_only(known[name])] or [name for name in equal if "stages" in known[name]]
     sinks = query.segment.outputs
     if len(alike) != 1 or not has_offsets_only(mine) or not all(state.sink(name).exists() for name in sinks):
         return query
@@ -212,13 +242,14 @@ def _continue_query(query: QueryPlan, state: StateFolder, known: Mapping[str, Fi
 
 
 def _begin_alike(name: str, old: Fingerprint, new_name: str, new: Fingerprint) -> bool:
-    """Whether two queries are of one stream and the same sources, and have the same stateful steps or the same first one."""
+    """Whether two queries are of one stream and the same sources, and have the same stateful steps, first or last one."""
     if not old.get("stages") or not new.get("stages") or old["sources"] != new["sources"]:
         return False
     if _LAST_STEP.sub("", name) != _LAST_STEP.sub("", new_name):
         return False
     types = [[stage.get("step") for stage in one["stages"]] for one in (old, new)]
-    return types[0] == types[1] or not any(differences(old["stages"][0], new["stages"][0]))
+    ends = ((old["stages"][end], new["stages"][end]) for end in (0, -1))
+    return types[0] == types[1] or any(not any(differences(*pair)) for pair in ends)
 
 
 def _checkpoints_of(query: QueryPlan, known: Mapping[str, Fingerprint]) -> set[str]:
@@ -228,19 +259,23 @@ def _checkpoints_of(query: QueryPlan, known: Mapping[str, Fingerprint]) -> set[s
     return {name for name, old in known.items() if "reads" not in old and old["sources"].keys() & query.sources.keys()}
 
 
-def _notes_of_empty(queries: tuple[QueryPlan, ...], empty: EmptySteps) -> Iterator[str]:
+def _notes_of_named(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...], named: StepsByQuery) -> Iterator[str]:
     for query in queries:
-        for number in sorted(empty.get(query.name, ())):
+        steps = named.get(query.name, NONE_NAMED)
+        for number in sorted(steps.empty):
             yield f"step {stages(query.frame)[number].node.id!r} begins with empty state; other steps keep theirs"
+        for number in sorted(steps.gone):
+            name = gone_name(query.name, known[query.name]["stages"], number)
+            yield f"the state of step {name!r}, which is gone, is dropped; other steps keep theirs"
 
 
-def _notes(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...], empty: EmptySteps) -> Iterator[str]:
+def _notes(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...], named: StepsByQuery) -> Iterator[str]:
     if not known:
         return
     for query in queries:
         if query.name not in known:
             yield f"query {query.name!r} is new: it begins at its sources' start"
-        for before, after in zip(_match_remembered(known, query, empty), fingerprint(query).get("stages", []), strict=True):
+        for before, after in zip(_match_remembered(known, query, named), fingerprint(query).get("stages", []), strict=True):
             further = after.keys() - before.keys() if before else set()
             added = [name.removeprefix(OPTIONAL) for name in further if name.startswith(OPTIONAL)]
             if added:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from etl.plan.frames import stages
 from etl.plan.query_plan import QueryPlan
-from etl.spark.state.continued_steps import change_of, misfits
+from etl.spark.state.continued_steps import NamedSteps, change_of, gone_name, left_steps, misfits
 from etl.spark.state.folder import StateFolder
 
 Fingerprint: TypeAlias = dict[str, Any]
@@ -65,23 +65,27 @@ def _new_state(changes: list[IncompatibleChange]) -> str:
     return f"run it once with {options}, which empties the state of what it names and keeps all other; or "
 
 
-def changes_of(query: QueryPlan, old: Fingerprint, new: Fingerprint, empty: Collection[int]) -> Iterator[IncompatibleChange]:
-    """What has changed in a query and does not fit its checkpoint. ``empty``: the stateful steps that begin with empty state."""
+def changes_of(query: QueryPlan, old: Fingerprint, new: Fingerprint, named: NamedSteps) -> Iterator[IncompatibleChange]:
+    """What has changed in a query and does not fit its checkpoint. ``named``: the steps whose state the run gives up."""
     yield from (IncompatibleChange(query.name, what) for what in _query_changes(old, new))
-    if "stages" in old and "stages" in new:
-        ids = [f"{query.name}/{stage.node.id}" for stage in stages(query.frame)]
-        yield from (IncompatibleChange(query.name, *found) for found in _stage_changes(old["stages"], new["stages"], empty, ids))
+    if "stages" in old and ("stages" in new or has_offsets_only(new)):
+        yield from (
+            IncompatibleChange(query.name, *found) for found in _stage_changes(query, old["stages"], new.get("stages", []), named)
+        )
 
 
 def _query_changes(old: Fingerprint, new: Fingerprint) -> Iterator[str]:
     for name in old["sources"].keys() & new["sources"].keys():
         if old["sources"][name] != new["sources"][name]:
             yield f"source {name!r} was of type {old['sources'][name]} and is {new['sources'][name]} now"
+    if has_offsets_only(new) and ("stages" in old or has_offsets_only(old)):
+        return
     if ("stages" in old) != ("stages" in new) and ("stateful" in old or "stateful" in new):
         here, there = ("in Spark's checkpoint", "in files of its own")
         yield f"its state is {here if 'stages' in old else there} now, and was {there if 'stages' in old else here}"
         return
-    if has_offsets_only(old) and has_offsets_only(new):
+    if has_offsets_only(old) and "stages" in new:
+        yield f"it had no stateful step and has {len(new['stages'])} now"
         return
     if old.get("reads") != new.get("reads"):
         yield _read_change(old.get("reads") or [], new.get("reads") or [])
@@ -94,14 +98,15 @@ def _query_changes(old: Fingerprint, new: Fingerprint) -> Iterator[str]:
 
 
 def _stage_changes(
-    old: list[Fingerprint], new: list[Fingerprint], empty: Collection[int], ids: Sequence[str]
+    query: QueryPlan, old: list[Fingerprint], new: list[Fingerprint], named: NamedSteps
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What has changed, and the steps that it concerns alone."""
-    found = misfits(old, new, empty)
-    if len(old) != len(new) and (found or not empty):
+    ids = [f"{query.name}/{stage.node.id}" for stage in stages(query.frame)]
+    found, left = misfits(old, new, named), left_steps(old, new, named)
+    if left or (len(old) - len(named.gone) != len(new) and found):
         yield (
-            f"it had {len(old)} stateful step{'s' if len(old) > 1 else ''} and has {len(new)} now",
-            tuple(ids[at] for at in found),
+            f"it had {len(old)} stateful step{'s' if len(old) > 1 else ''} and has {len(new) or 'none'} now",
+            (*(ids[at] for at in found), *(gone_name(query.name, old, at) for at in left)),
         )
         return
     for at, texts in found.items():

@@ -12,6 +12,7 @@ from fakes import Count, Frames, Lines, Row, make_plan
 from etl.api import NEVER, ComponentError, Step
 from etl.plan.frames import stages
 from etl.plan.query_plan import Plan
+from etl.spark.state import fingerprint
 from etl.spark.state.fingerprint import match_checkpoints
 from etl.spark.state.folder import StateFolder
 from etl.state.manifest import Manifest, Manifests, StageState, StateFileEntry
@@ -358,6 +359,99 @@ def test_a_further_step_at_the_end_continues_the_query_that_was_called_after_the
         match_checkpoints(followed(windowed(), within="2h"), state)
     with pytest.raises(ComponentError, match="it had 2 stateful steps and has 1 now"):
         match_checkpoints(without, state)
+
+
+def deduped(**options: Any) -> Plan:
+    """A dedupe before a window."""
+    window = Window.model_validate({"time": "t", "size": "1m", "aggregates": {"n": "count(*)"}})
+    dedupe = Dedupe.model_validate({"keys": ["t"], "time": "t", "within": "1h", **options})
+    return make_plan({"src": Lines()}, {"s": ("src", [Row(adds="t"), dedupe, window])}, {"out": "s"})
+
+
+def test_the_state_of_a_step_that_is_gone_is_dropped_and_the_others_keep_theirs(state: StateFolder) -> None:
+    manifests, without = stored(state, deduped(), 70, 60), windowed()
+
+    with pytest.raises(
+        ComponentError, match=r"had 2 stateful steps and has 1 now\n.* run it once with --new-state 's-window/dedupe 1'"
+    ):
+        match_checkpoints(without, state)
+    _, notes = match_checkpoints(without, state, ["dedupe"])
+
+    assert notes == ["the state of step 's-window/dedupe 1', which is gone, is dropped; other steps keep theirs"]
+    assert files(manifests) == [["rows-1"]]
+    assert [stage.watermark for stage in manifests.read(4).stages] == [60]
+    assert not (manifests.folder / "rows-0").exists()
+    assert match_checkpoints(without, state)[1] == []
+    assert files(manifests) == [["rows-1"]]
+
+
+@pytest.mark.parametrize(("remaining", "kept"), [([{}, {"size": "5m"}], [0, 1]), ([{}], [0])])
+def test_steps_at_the_end_may_be_gone(state: StateFolder, remaining: list[dict[str, Any]], kept: list[int]) -> None:
+    manifests = stored(state, steps({}, {"size": "5m"}, {"size": "1h"}), 70, 60, 50)
+    gone = [f"window {number + 1}" for number in range(3) if number not in kept]
+
+    _, notes = match_checkpoints(steps(*remaining), state, gone)
+
+    assert len(notes) == len(gone)
+    assert files(manifests) == [[f"rows-{number}"] for number in kept]
+
+
+def test_of_a_step_that_takes_the_place_of_one_that_is_gone_both_are_named(state: StateFolder) -> None:
+    manifests, changed = stored(state, steps({}, {"size": "5m"}, {"size": "1h"}), 70, 60, 50), steps({}, {"size": "1d"})
+
+    with pytest.raises(ComponentError, match=r"--new-state 's-window-3/s\[2\] window' --new-state 's-window-3/window 2' --new"):
+        match_checkpoints(changed, state)
+    match_checkpoints(changed, state, ["s[2] window", "window 2", "window 3"])
+
+    assert files(manifests) == [["rows-0"], []]
+
+
+@pytest.mark.parametrize("killed", ["before the manifest", "after the manifest"])
+def test_a_change_of_steps_that_was_killed_is_made_once(state: StateFolder, monkeypatch: pytest.MonkeyPatch, killed: str) -> None:
+    manifests, without = stored(state, deduped(), 70, 60), windowed()
+    with monkeypatch.context() as patch:
+        change = fingerprint.write_step_changes
+
+        def kill(*arguments: Any) -> None:
+            if killed == "after the manifest":
+                change(*arguments)
+            raise KeyboardInterrupt
+
+        patch.setattr(fingerprint, "write_step_changes", kill)
+        with pytest.raises(KeyboardInterrupt):
+            match_checkpoints(without, state, ["dedupe"])
+
+    with pytest.raises(ComponentError, match="it had 1 stateful step and has 2 now"):
+        match_checkpoints(deduped(), state)
+    assert match_checkpoints(without, state)[1] == []
+
+    assert files(manifests) == [["rows-1"]]
+
+
+def test_a_step_that_is_gone_is_named_with_its_number_among_others_of_its_type(state: StateFolder) -> None:
+    stored(state, steps({}, {"size": "5m"}), 70, 60)
+
+    with pytest.raises(ComponentError, match="no step with state is called 'window 3'; "):
+        match_checkpoints(steps({}), state, ["window 3"])
+
+
+def test_a_query_whose_only_step_with_state_is_gone_keeps_its_offsets(state: StateFolder) -> None:
+    manifests = stored(state, windowed(), 70)
+    state.sink("out").mkdir(parents=True)
+    without = make_plan({"src": Lines()}, {"s": ("src", [Row(adds="t")])}, {"out": "s"})
+
+    with pytest.raises(
+        ComponentError, match=r"had 1 stateful step and has none now\n.* run it once with --new-state 's-window/window 1'"
+    ):
+        match_checkpoints(without, state)
+    plan, notes = match_checkpoints(without, state, ["window"])
+
+    assert [query.name for query in plan.queries] == ["s-window"]
+    assert notes == ["the state of step 's-window/window 1', which is gone, is dropped; other steps keep theirs"]
+    assert files(manifests) == []
+    assert match_checkpoints(without, state)[1] == []
+    with pytest.raises(ComponentError, match="it had no stateful step and has 1 now"):
+        match_checkpoints(windowed(), state)
 
 
 def test_another_stream_or_another_first_step_is_another_query(state: StateFolder) -> None:
