@@ -59,6 +59,17 @@ def add_config_options(command: F) -> F:
     return replaced(read(command))
 
 
+def add_force(command: F) -> F:
+    """The option ``--force`` of a command that writes a file; `check_new_file` gets it."""
+    return click.option("--force", is_flag=True, help="Replace a file that exists.")(command)
+
+
+def check_new_file(target: Path, force: bool) -> None:
+    """Raise UsageError for a file that exists, unless the user wants it replaced; a pipe or a device is written to."""
+    if target.is_file() and not force:
+        raise click.UsageError(f"{target} exists already: choose another name, or replace it with --force")
+
+
 def load_environment(env_file: str | None) -> Mapping[str, str]:
     """The process's environment over that of a file."""
     if env_file is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from etl.cli.config_options import PipelineFile
+from etl.cli.config_options import PipelineFile, add_force, check_new_file
 
 
 @click.command()
@@ -26,7 +26,10 @@ from etl.cli.config_options import PipelineFile
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="The file to write; standard output by default."
 )
-def command(files: tuple[Path, ...], name: str | None, sample: Path | None, timezone: str, output: Path | None) -> None:
+@add_force
+def command(
+    files: tuple[Path, ...], name: str | None, sample: Path | None, timezone: str, output: Path | None, force: bool
+) -> None:
     """Print the pipeline that does what the configuration of another tool does.
 
     FILES are of Logstash, Filebeat, Fluent Bit, Vector, rsyslog or Telegraf, or ingest pipelines of Elasticsearch and
@@ -45,6 +48,8 @@ def command(files: tuple[Path, ...], name: str | None, sample: Path | None, time
     from etl.migration.origins import ImportRequest, import_configuration
     from etl.migration.sampling import json_members
 
+    if output is not None:
+        check_new_file(output, force)
     members = None
     if sample is not None:
         with sample.open(encoding="utf-8", errors="replace") as lines:

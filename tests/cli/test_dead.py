@@ -135,6 +135,10 @@ def test_letters_are_exported_whole_or_as_lines(dead: Dead, tmp_path: Path) -> N
     assert [json.loads(line)["event"] for line in (tmp_path / "out.jsonl").read_text().splitlines()] == ["a b", "two\nlines"]
     dead("export", "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet").column("event").to_pylist() == ["a b", "two\nlines"]
+    dead("export", "out.log")
+    assert (dead.status, "out.log exists already: choose another name, or replace it with --force" in dead.err) == (2, True)
+    dead("export", "out.log", "--force")
+    assert dead.status == 0
     dead("export", "out.xml")
     assert dead.status == 2
 

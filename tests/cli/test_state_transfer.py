@@ -164,6 +164,20 @@ def test_files_that_are_not_an_export_are_refused(tmp_path: Path, etl_state: Out
     assert "an export to a file that ends with .state can be imported" in " ".join(etl_state.err.split())
 
 
+@pytest.mark.parametrize("name", ["all.state", "all.parquet"])
+def test_an_export_replaces_a_file_only_if_asked_to(tmp_path: Path, etl_state: Output, name: str) -> None:
+    window, target = Pipeline(tmp_path, WINDOW), tmp_path / name
+    window.read([("a", 1, "x")])
+    target.write_text("mine")
+
+    etl_state("export", window, "window", str(target), status=2)
+    assert "exists already: choose another name, or replace it with --force" in " ".join(etl_state.err.split())
+    assert target.read_text() == "mine"
+
+    etl_state("export", window, "window", str(target), "--force")
+    assert target.read_bytes() != b"mine"
+
+
 def test_nothing_is_exported_where_nothing_is_remembered(tmp_path: Path, etl_state: Output) -> None:
     window = pipeline(tmp_path / "first", WINDOW)
     etl_state("export", window, "window", str(tmp_path / "all.state"), status=1)

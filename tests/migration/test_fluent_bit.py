@@ -128,7 +128,10 @@ def test_events_are_those_that_the_manual_says(etl: Etl, tmp_path: Path) -> None
 
 def test_a_configuration_in_yaml_lints(etl: Etl, tmp_path: Path) -> None:
     (tmp_path / "fluent.yaml").write_text(YAML)
-    made = etl.here("import", "fluent.yaml", "-o", "job.yaml")
+    (tmp_path / "job.yaml").write_text("mine")
+    refused = etl.here("import", "fluent.yaml", "-o", "job.yaml")
+    assert (refused.status, "job.yaml exists already" in refused.err) == (2, True)
+    made = etl.here("import", "fluent.yaml", "-o", "job.yaml", "--force")
     linted = etl.here("lint", "job.yaml")
     sinks = yaml.safe_load((tmp_path / "job.yaml").read_text())["sinks"]
 

@@ -13,6 +13,7 @@ import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.cli.config_options import add_force, check_new_file
 from etl.cli.dead.letters import add_letters, load_letters
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 @click.command()
 @add_letters
 @click.argument("target", metavar="OUT", type=click.Path(dir_okay=False, path_type=Path))
-def export(target: Path, **options: Any) -> None:
+@add_force
+def export(target: Path, force: bool, **options: Any) -> None:
     """Write letters to a file; they stay what they are.
 
     OUT ends with .jsonl or .parquet for letters with all of their fields, or with .log or .txt for the text of their events
@@ -34,6 +36,7 @@ def export(target: Path, **options: Any) -> None:
     if form is None:
         accepted = ", ".join(f".{name}" for name in EXPORT_FORMATS)
         raise click.UsageError(f"{target}: a file ends with {accepted}, not with {target.suffix!r}")
+    check_new_file(target, force)
     letters = load_letters(**options)
     counted = _CountedLetters(letters.batches(), form.has_lines_only)
     fresh = target.with_name(f"{target.name}.new")

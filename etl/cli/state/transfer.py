@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from etl.cli.config_options import add_force, check_new_file
 from etl.cli.state.changes import add_pipeline
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 @add_pipeline
 @click.argument("step")
 @click.argument("target", metavar="OUT", type=click.Path(dir_okay=False, path_type=Path))
-def export(file: Path, step: str, target: Path, state: str | None, overrides: tuple[str, ...], env_file: str | None) -> None:
+@add_force
+def export(file: Path, step: str, target: Path, force: bool, **options: Any) -> None:
     """Write what a step remembers as Parquet, or so that it can be imported.
 
     OUT ends with .parquet or .state. The former has all rows that `show` can show, with the same fields. The latter has all that
@@ -38,7 +40,8 @@ def export(file: Path, step: str, target: Path, state: str | None, overrides: tu
         raise click.UsageError(f"{target}: a file ends with .parquet or {SUFFIX}, not with {target.suffix!r}")
     if not target.parent.is_dir():
         raise click.UsageError(f"{target}: there is no folder {str(target.parent)!r}")
-    chosen = choose_step(load_steps(file, state, overrides, env_file), step)
+    check_new_file(target, force)
+    chosen = choose_step(load_steps(file, options["state"], options["overrides"], options["env_file"]), step)
     rows = _export_state(target, chosen) if target.suffix == SUFFIX else _write_parquet(target, *contents(chosen))
     click.echo(f"{rows:,} row{'' if rows == 1 else 's'} in {target}", err=True)
 
