@@ -67,22 +67,22 @@ class Members(Mapping[str, type[Component]]):
     """The components of a family by type name, in alphabetical order; a class is imported when it is first used."""
 
     def __init__(self, listed: Mapping[str, type[Component] | Entry]) -> None:
-        self._load_package = dict(sorted(listed.items()))
+        self._listed = dict(sorted(listed.items()))
 
     def __getitem__(self, name: str) -> type[Component]:
-        found = self._load_package[name]
+        found = self._listed[name]
         if isinstance(found, Entry):
-            found = self._load_package[name] = _import_class(found)
+            found = self._listed[name] = _import_class(found)
         return found
 
     def __contains__(self, name: object) -> bool:
-        return name in self._load_package
+        return name in self._listed
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._load_package)
+        return iter(self._listed)
 
     def __len__(self) -> int:
-        return len(self._load_package)
+        return len(self._listed)
 
 
 @dataclass(frozen=True)

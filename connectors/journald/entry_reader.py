@@ -38,7 +38,7 @@ _ENTRY_BYTES = 64 << 20
 batch, also as JSON, stay below the 2 GiB of an Arrow array."""
 _BLOCK_ENTRIES = 1 << 16
 _MAX_NAME_BYTES = 65
-"""Bytes of the longest name, and of the sign after it."""
+"""Bytes of the longest name, and of the character after it."""
 _CURSOR_BYTES = 192
 _TIME_LIMIT = 1 << 55
 """The first time that is not valid in a journal, microseconds since 1970."""

@@ -108,7 +108,7 @@ class PartRows(Protocol):
 
 
 class Operator(Protocol):
-    """A stateful step at work. The state of a step is divided into parts by a hash of the keys of its rows.
+    """A running stateful step. The state of a step is divided into parts by a hash of the keys of its rows.
 
     A reading task *prepares* events as rows with the column `PANE`, which reach the parts as files. Rows that no run has seen,
     because none was due, belong to the state as well. All methods give the same result for the same arguments, because a

@@ -1,4 +1,4 @@
-"""Calls of components that may hang, such as a sink's commit: which are at work, since when, and where their code is.
+"""Calls of components that may hang, such as a sink's commit: which are running, since when, and where their code is.
 
 A call that blocks for ever holds up its pipeline only: each pipeline has threads of its own. But nobody would see why.
 """
@@ -34,7 +34,7 @@ class _Interrupt(BaseException):
 
 @dataclass(eq=False)
 class DriverCall:
-    """A call at work."""
+    """A running call."""
 
     what: str
     """Such as ``the commit of sink 'main'``."""
@@ -50,7 +50,7 @@ class DriverCall:
 
     @property
     def seconds(self) -> float:
-        """How long it has been at work."""
+        """How long it has been running."""
         return time.monotonic() - self.began
 
     def is_interrupted_for(self, seconds: float) -> bool:
@@ -80,7 +80,7 @@ def _text(frame: FrameType) -> str:
 
 @dataclass
 class DriverCalls:
-    """The calls of one pipeline that are at work, from any thread."""
+    """The calls of one pipeline that are running, from any thread."""
 
     _calls: list[DriverCall] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -115,7 +115,7 @@ class DriverCalls:
                 self._calls.remove(record)
 
     def longer_than(self, seconds: float) -> list[DriverCall]:
-        """The calls that are at work for longer."""
+        """The calls that have been running for longer."""
         return [call for call in list(self._calls) if call.seconds > seconds]
 
     def interrupt(self, call: DriverCall) -> None:

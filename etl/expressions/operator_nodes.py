@@ -243,14 +243,14 @@ def bind_element(binder: Binder, node: Node) -> BoundNode:
     return b.spark_only("reading an element has no Arrow form", value.type.item_type if pa.types.is_map(value.type) else type_)
 
 
-def bind_bits(sign: str) -> Callable[[Binder, Node], BoundNode]:
+def bind_bits(operator: str) -> Callable[[Binder, Node], BoundNode]:
     """An operator of bits."""
 
     def bind(binder: Binder, node: Node) -> BoundNode:
         operands = [binder.bind(part) for part in node.iter_expressions()]
-        known = operator_type(f"operator {sign}", *operands)
-        made = bit_calls.invert(*operands) if sign == "~" else bit_calls.combine(sign, *operands)
-        return made or b.spark_only(f"{sign!r} of these has no Arrow form", known)
+        known = operator_type(f"operator {operator}", *operands)
+        made = bit_calls.invert(*operands) if operator == "~" else bit_calls.combine(operator, *operands)
+        return made or b.spark_only(f"{operator!r} of these has no Arrow form", known)
 
     return bind
 

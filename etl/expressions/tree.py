@@ -57,9 +57,7 @@ def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
     except TokenError as error:
         raise BadExpressionError(f"a quote or comment is not closed: {_first_line(error)}", len(text)) from error
     if len(tokens) > MAX_TOKENS or len(text) > MAX_TOKENS * _LONGEST_TOKEN:
-        raise BadExpressionError(
-            f"more than {MAX_TOKENS:,} words and signs", 0, "the step lookup compares with a table of any size"
-        )
+        raise BadExpressionError(f"more than {MAX_TOKENS:,} tokens", 0, "the step lookup compares with a table of any size")
     found = find_unsupported_syntax(text, tokens, query=query)
     if found is not None:
         raise BadExpressionError(found.message, found.at, found.hint)
@@ -161,7 +159,7 @@ def _grammar() -> tuple[Any, Any]:
         }
 
     class DoubledQuotes(Spark):
-        """Spark's words and signs; a doubled quote in a string is one quote, and not the end and the begin of two strings."""
+        """Spark's tokens; a doubled quote in a string is one quote, and not the end and the begin of two strings."""
 
         class Tokenizer(Spark.Tokenizer):
             STRING_ESCAPES = ["\\", "'", '"']  # noqa: RUF012

@@ -69,15 +69,15 @@ def _find_all(text: str, tokens: Sequence[Any], ignored: str) -> Iterator[Unsupp
 _Finding = tuple[str, str] | None
 
 
-def _no_operator(sign: str, hint: str) -> _Finding:
-    return f"{sign!r} is not an operator of Spark SQL", hint
+def _no_operator(operator: str, hint: str) -> _Finding:
+    return f"{operator!r} is not an operator of Spark SQL", hint
 
 
 def _equals(here: TokenContext) -> _Finding:
     following = here.kind(1) if here.touches() else ""
     if following == "EQ":
-        sign = here.word() + here.word(1)
-        return _no_operator(sign, f"write {'=' if sign[0] == '=' else '<>'}")
+        operator = here.word() + here.word(1)
+        return _no_operator(operator, f"write {'=' if operator[0] == '=' else '<>'}")
     if following == "TILDE":
         return _no_operator("=~", f"a regular expression: {here.value(-1)} rlike {_pattern(here, 2)}")
     if following == "LT" and here.word() == "=":
@@ -98,10 +98,10 @@ def _not(here: TokenContext) -> _Finding:
 
 
 def _sign(here: TokenContext) -> _Finding:
-    sign, name = here.word(), here.value(-1)
+    operator, name = here.word(), here.value(-1)
     if here.kind(1) == "EQ" and here.touches() and here.is_operand(-1):
-        return _no_operator(f"{sign}=", f"an expression gives the value alone: {name} {sign} …")
-    if sign == "+" and here.kind(1) == "PLUS" and here.touches() and not here.kind(2):
+        return _no_operator(f"{operator}=", f"an expression gives the value alone: {name} {operator} …")
+    if operator == "+" and here.kind(1) == "PLUS" and here.touches() and not here.kind(2):
         return _no_operator("++", f"write {name} + 1")
     return None
 
@@ -209,8 +209,8 @@ def _is(here: TokenContext) -> _Finding:
     negated = here.kind(1) == "NOT"
     if here.kind(2 if negated else 1) not in ("STRING", "NUMBER"):
         return None
-    sign, value = ("<>", here.value(2)) if negated else ("=", here.value(1))
-    return "'is' goes with null, true and false", f"write {here.value(-1)} {sign} {value}"
+    operator, value = ("<>", here.value(2)) if negated else ("=", here.value(1))
+    return "'is' goes with null, true and false", f"write {here.value(-1)} {operator} {value}"
 
 
 def _dot(here: TokenContext) -> _Finding:

@@ -120,11 +120,11 @@ ALONE: Mapping[str, tuple[re.Pattern[str], float]] = {
 """As `SIGNS`, for parsers alone: in a recipe, options may replace what the lines lack."""
 
 LOOKED_AT = 1_000
-"""Lines that are tested for signs."""
+"""Lines that are tested."""
 
 
 def may_read(name: str, lines: Sequence[str]) -> bool:
-    """Whether enough lines match the parser's sign; a parser without one, as of another package, may always read them."""
+    """Whether enough lines match the parser's pattern; a parser without one, as of another package, may always read them."""
     if name not in ALONE:
         return True
     sign, min_share = ALONE[name]

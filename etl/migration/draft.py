@@ -23,7 +23,7 @@ MAX_EXPRESSION = 20_000
 
 
 def clean_name(name: str) -> str:
-    """A name without the signs that a field's name cannot have, which become ``_``."""
+    """A name without the characters that a field's name cannot have, which become ``_``."""
     return ".".join(re.sub(r"^(?=\d)", "_", re.sub(r"[^\w@-]", "_", part, flags=re.ASCII)) for part in name.split("."))
 
 

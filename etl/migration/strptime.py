@@ -30,8 +30,8 @@ def java_pattern(pattern: str) -> str:
     if pattern == "%+":
         return "iso8601"
     made = ""
-    for letter, word, sign in _PART.findall(pattern):
+    for letter, word, character in _PART.findall(pattern):
         if letter and letter not in _LETTERS:
             raise NoCounterpartError(f"%{letter} in a pattern of times")
-        made += _LETTERS[letter] if letter else f"'{word}'" if word else sign.replace("'", "''")
+        made += _LETTERS[letter] if letter else f"'{word}'" if word else character.replace("'", "''")
     return made

@@ -214,8 +214,8 @@ def _negated(sql: str) -> str:
         return ""
     inner = sql[len(_BEGIN) : -len(_END)]
     depth = 0
-    for sign in re.sub(r"'(?:[^'\\]|\\.)*'", "", inner):
-        depth += (sign == "(") - (sign == ")")
+    for character in re.sub(r"'(?:[^'\\]|\\.)*'", "", inner):
+        depth += (character == "(") - (character == ")")
         if depth < 0:
             return ""
     return inner

@@ -53,7 +53,7 @@ def _not_like(field: str, value: str) -> str:
 
 
 def _like_pattern(value: str) -> str:
-    """The pattern of a rule, in which a backslash is itself, as one of SQL, where it makes the next sign itself."""
+    """A rule's pattern, in which a backslash stands for itself, as one of SQL, in which it escapes the next character."""
     return quoted_text(value.replace("\\", "\\\\"))
 
 
@@ -161,7 +161,7 @@ def _compare(column: str, function: str, value: str, type_: str | None, at: int)
     if function not in _COMPARISONS:
         _check_value(function, value, at)
         return _FUNCTIONS[function](column, value)
-    sign, is_equality = _COMPARISONS[function], _COMPARISONS[function] in ("=", "<>")
+    operator, is_equality = _COMPARISONS[function], _COMPARISONS[function] in ("=", "<>")
     is_number = _NUMBER.fullmatch(value.strip()) is not None
     if is_number and len(value.strip()) > _MAX_DIGITS and not (is_equality and type_ is None):
         raise SourceError("invalid-value", f"a number has more than {_MAX_DIGITS} characters", at, "compare it as a text")
@@ -169,16 +169,16 @@ def _compare(column: str, function: str, value: str, type_: str | None, at: int)
         if not is_number:
             raise SourceError("invalid-value", f"{value!r} is not a number", at, "the part declares its value as one")
         kind = type_ if value.strip().lstrip("+-").isdecimal() else "double"
-        return f"try_cast({column} as {kind}) {sign} {value.strip()}"
+        return f"try_cast({column} as {kind}) {operator} {value.strip()}"
     if type_ == "boolean":
-        return f"try_cast({column} as boolean) {sign} {str(value.strip().lower() == 'true').lower()}"
+        return f"try_cast({column} as boolean) {operator} {str(value.strip().lower() == 'true').lower()}"
     if type_ == "timestamp":
-        return f"try_cast({column} as timestamp) {sign} try_cast({quoted_text(value.strip())} as timestamp)"
+        return f"try_cast({column} as timestamp) {operator} try_cast({quoted_text(value.strip())} as timestamp)"
     if is_number and not is_equality and type_ is None:
-        return f"try_cast({column} as double) {sign} {value.strip()}"
+        return f"try_cast({column} as double) {operator} {value.strip()}"
     if is_number or type_ == "string":
-        return f"cast({column} as string) {sign} {quoted_text(value)}"
-    return f"{column} {sign} {quoted_text(value)}"
+        return f"cast({column} as string) {operator} {quoted_text(value)}"
+    return f"{column} {operator} {quoted_text(value)}"
 
 
 def _check_value(function: str, value: str, at: int) -> None:

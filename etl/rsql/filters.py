@@ -70,11 +70,11 @@ class FilterReader:
             raise SourceError("rule-syntax", "this '(' is not closed", at, "add ')', or '&' or '|' between two parts")
         return inside if inside.startswith("(") and inside.endswith(")") and " and " not in inside else f"({inside})"
 
-    def _take(self, sign: str) -> bool:
+    def _take(self, symbol: str) -> bool:
         self._skip_blanks()
-        if not self._text.startswith(sign, self.at):
+        if not self._text.startswith(symbol, self.at):
             return False
-        self.at += 2 if sign != ")" and self._text.startswith(sign * 2, self.at) else 1
+        self.at += 2 if symbol != ")" and self._text.startswith(symbol * 2, self.at) else 1
         return True
 
     def _skip_blanks(self) -> None:
@@ -114,26 +114,26 @@ class FilterReader:
         start = at = self.at
         is_blank = True  # since the last comma
         while at < len(text):
-            sign = text[at]
-            if sign == "'" and is_blank:
+            character = text[at]
+            if character == "'" and is_blank:
                 end = text.find("'", at + 1)
                 if end < 0:
                     raise SourceError("rule-syntax", "this quote is not closed", at, "add the second '")
                 at = end
-            elif sign == "(":
+            elif character == "(":
                 depth += 1
-            elif sign == ")" and depth:
+            elif character == ")" and depth:
                 depth -= 1
-            elif sign == ")" or (sign == "," and not depth):
+            elif character == ")" or (character == "," and not depth):
                 pieces.append(_piece(text[start:at], start))
                 start = at + 1
                 is_blank = True
-                if sign == ")":
+                if character == ")":
                     self.at = at + 1
                     return pieces
-            elif sign == "\n" and not pieces:
+            elif character == "\n" and not pieces:
                 break
-            is_blank = start == at + 1 or (is_blank and sign.isspace())
+            is_blank = start == at + 1 or (is_blank and character.isspace())
             at += 1
         raise SourceError("rule-syntax", "this '(' is not closed", begin, "a part is (field,function,value)")
 

@@ -41,7 +41,7 @@ class Token:
 
 
 def read_tokens(text: str) -> tuple[list[Token], list[SourceError]]:
-    """The tokens, and signs that belong to none; after a quote that is not closed, reading continues in the next line."""
+    """The tokens, and characters that belong to none; after a quote that is not closed, reading continues in the next line."""
     found: list[Token] = []
     errors: list[SourceError] = []
     at = 0
@@ -207,23 +207,28 @@ class _Parser:
     def _parse_and(self, depth: int) -> Expression:
         return self._parse_operands(("&", "&&"), depth)
 
-    def _parse_operands(self, signs: tuple[str, ...], depth: int) -> Expression:
+    def _parse_operands(self, operators: tuple[str, ...], depth: int) -> Expression:
         at = self._next.at
-        read = self._parse_and if "|" in signs else self._parse_comparison
+        read = self._parse_and if "|" in operators else self._parse_comparison
         parts = [read(depth)]
-        while self._take(*signs):
+        while self._take(*operators):
             parts.append(read(depth))
-        return parts[0] if len(parts) == 1 else FunctionCall(_LOGIC[signs[0]], tuple(parts), at)
+        return parts[0] if len(parts) == 1 else FunctionCall(_LOGIC[operators[0]], tuple(parts), at)
 
     def _parse_comparison(self, depth: int) -> Expression:
         left = self._parse_term(depth)
-        sign = self._next
+        operator = self._next
         if self._take(*_COMPARISONS):
-            return FunctionCall(sign.text, (left, self._parse_term(depth)), sign.at)
-        if (sign.kind == "number" and sign.text.startswith("-")) or (sign.kind == "sign" and sign.text in _ARITHMETIC):
-            name = _ARITHMETIC[sign.text[0]]
+            return FunctionCall(operator.text, (left, self._parse_term(depth)), operator.at)
+        if (operator.kind == "number" and operator.text.startswith("-")) or (
+            operator.kind == "sign" and operator.text in _ARITHMETIC
+        ):
+            name = _ARITHMETIC[operator.text[0]]
             raise SourceError(
-                "script-syntax", f"{sign.text[0]!r} computes nothing in a script", sign.at, f"write {name}(a,b), or a step set"
+                "script-syntax",
+                f"{operator.text[0]!r} computes nothing in a script",
+                operator.at,
+                f"write {name}(a,b), or a step set",
             )
         return left
 

@@ -21,7 +21,7 @@ class ScriptScope:
         self.warnings: dict[str, int] = {}
         """What is read otherwise than it may be meant, each with the first character of it."""
         self.reads: set[str] = set()
-        """Fields that the expression at work reads."""
+        """Fields that the current expression reads."""
 
     @property
     def is_known(self) -> bool:

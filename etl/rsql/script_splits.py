@@ -88,14 +88,14 @@ def by_pairs(steps: StepList, call: FunctionCall, target: str | None, flag: str 
     """``parse_express(field,' ')``: the declared keys of ``key=value`` pairs; a value ends where the next pair begins."""
     field, separator = arguments_of(call, 2, 2)
     name, scope = name_of(field), steps.scope
-    sign = text_argument((field, separator))
+    delimiter = text_argument((field, separator))
     declared = scope.undefined()
     if not declared:
         hint = f"{NAME_THEM}, or use the step key_value"
         raise SourceError("unknown-function", f"{call.name} gives fields that are not known before the run", call.at, hint)
-    text, end = scope.text(name, call.at), re.escape(sign)
+    text, end = scope.text(name, call.at), re.escape(delimiter)
     for key, type_ in declared.items():
-        pattern = f'(?s)(?:^|{end}){re.escape(key)}=(.*?)(?:{end}[^="{re.escape(sign[0])}]*=.*)?$'
+        pattern = f'(?s)(?:^|{end}){re.escape(key)}=(.*?)(?:{end}[^="{re.escape(delimiter[0])}]*=.*)?$'
         scope.reads.add(name)
         steps.set(key, _convert(f"rsql_regexgroupindex({text}, {quoted_text(pattern)}, 1)", type_))
     if name not in declared:
@@ -122,12 +122,12 @@ def cut(separator: Callable[[tuple[Expression, ...]], str], first: int) -> CallC
         if not any(names):
             hint = f"name the fields: split({field},'|','a','b'); for an event of each piece use split() and a step unnest"
             raise SourceError("wrong-arguments", f"{call.name} without names gives fields that are not known", call.at, hint)
-        sign = separator(tuple(arguments))
+        delimiter = separator(tuple(arguments))
         text = steps.scope.text(field, call.at)
         for number, name in enumerate(names):
             if name and name != field:
                 steps.scope.reads.add(field)
-                steps.set(name, f"rsql_splitindex({text}, {quoted_text(sign)}, {number})")
+                steps.set(name, f"rsql_splitindex({text}, {quoted_text(delimiter)}, {number})")
         if field not in names:
             steps.add({"type": "drop", "fields": [field]})
             steps.scope.drop([field])
@@ -136,10 +136,10 @@ def cut(separator: Callable[[tuple[Expression, ...]], str], first: int) -> CallC
 
 
 def text_argument(arguments: tuple[Expression, ...]) -> str:
-    sign = arguments[1]
-    if not isinstance(sign, Constant) or not isinstance(sign.value, str) or not sign.value:
-        raise SourceError("wrong-arguments", "the separator is a text in quotes", sign.at)
-    return sign.value
+    delimiter = arguments[1]
+    if not isinstance(delimiter, Constant) or not isinstance(delimiter.value, str) or not delimiter.value:
+        raise SourceError("wrong-arguments", "the separator is a text in quotes", delimiter.at)
+    return delimiter.value
 
 
 def character_argument(arguments: tuple[Expression, ...]) -> str:

@@ -23,7 +23,7 @@ class BareWord:
 
 @dataclass(frozen=True)
 class FunctionCall:
-    """A call; comparisons and logical signs are calls of ``=``, ``>``, ``&`` …"""
+    """A call; comparisons and logical operators are calls of ``=``, ``>``, ``&`` …"""
 
     name: str
     arguments: tuple[Expression, ...]

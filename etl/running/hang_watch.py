@@ -35,7 +35,7 @@ class HangWatch:
     report_seconds: float
     stuck_seconds: float
     _reported: dict[LongCall, str] = field(default_factory=dict)
-    """Calls at work, and what was reported last."""
+    """Running calls, and what was reported last."""
     _stuck: set[LongCall] = field(default_factory=set)
 
     def look(self) -> None:

@@ -1,4 +1,4 @@
-"""Watches pipelines at work, each in a thread: totals and metrics, limits, and the cause of a failure."""
+"""Watches running pipelines, each in a thread: totals and metrics, limits, and the cause of a failure."""
 
 from __future__ import annotations
 

@@ -51,9 +51,9 @@ class SupervisedRun:
     error: str = ""
     """The last failure; empty while it runs."""
     hanging: str = ""
-    """A call of one of its components that does not return; empty if none is that long at work."""
+    """A call of one of its components that does not return; empty if none has been running that long."""
     slow: str = ""
-    """A call that is as long at work as one that hangs, but may be healthy; empty if none is."""
+    """A call that has been running as long as one that hangs, but may be healthy; empty if none is."""
     outage: Callable[[], str] = str
     """Gives what the run waits for and tries again, such as a sink that is down; empty if nothing."""
     _attempt: ExitStack = field(default_factory=ExitStack)

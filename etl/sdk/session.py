@@ -36,7 +36,7 @@ def shared_session(master: str = "local[*]", settings: Mapping[str, str] | None 
         _forget_ended()
         if _current and _current["settings"] != requested:
             if _at_work():
-                raise EtlError("a run is at work on a session with another master or other settings: stop it first")
+                raise EtlError("a run is using a session with another master or other settings: stop it first")
             stop_spark()
         if not _current:
             if _active_session() is not None:

@@ -34,7 +34,7 @@ class ConflictError(ConfigError):
 
 
 class EngineRun(Protocol):
-    """A pipeline at work."""
+    """A running pipeline."""
 
     @property
     def status(self) -> Status:
@@ -50,7 +50,7 @@ class EngineRun(Protocol):
 
     @property
     def call(self) -> str:
-        """The call of a component in this process that has been at work for longest, and its location; empty if there is none."""
+        """The call of a component in this process that has been running for longest, and its location; empty if there is none."""
 
     @property
     def failures(self) -> int:

@@ -85,7 +85,7 @@ class Job:
         """The pipeline of the version that runs, or ran last."""
         self.notes: Sequence[Problem] = ()
         self.run: EngineRun | None = None
-        """The run at work, or the last one."""
+        """The current run, or the last one."""
         self._engine, self._others, self._on_change, self._on_message = engine, others, on_change, on_message
         self._changed = threading.Condition()
         self._prepared: PreparedPipeline | None = None
@@ -97,7 +97,7 @@ class Job:
         self._hanging: EngineRun | None = None
         """A run that was given up because it did not end."""
         self._is_paused = False
-        """Whether the run at work was paused."""
+        """Whether the current run is paused."""
         self._restart = False
         self._error = ""
         self._failures = 0
@@ -205,7 +205,7 @@ class Job:
 
     @property
     def running_version(self) -> int | None:
-        """The number of the version at work."""
+        """The number of the version that runs."""
         return self._running.number if self._running is not None and self._is_at_work() else None
 
     def report(self, event: str, text: str, level: str = "info") -> None:

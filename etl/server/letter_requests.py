@@ -37,7 +37,7 @@ class LetterRequests:
         """The request that waits or is carried out."""
         self._engine, self._name, self._changed = engine, name, changed
         self._task: LetterTask | None = None
-        """The replay or drop at work."""
+        """The replay or drop that runs."""
         self._is_first_start = True
         self._is_closed = False
 

@@ -86,7 +86,7 @@ class ServerProtocol(LimitedProtocol):
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http" and scope["path"] not in HEALTH_PATHS:
-                message = f"{self.max_connections} connections are at work; try later"
+                message = f"{self.max_connections} connections are in use; try later"
                 refusal = error_response(HTTPStatus.SERVICE_UNAVAILABLE, "too-many-connections", message)
                 refusal.headers.update({"Connection": "close", "Retry-After": "1"})
                 await refusal(scope, receive, send)

@@ -100,7 +100,7 @@ class SparkReplay:
             report(Message("replay", "stopped: the next replay finishes this one", "warning", self._pipeline.name))
 
     def stop(self) -> None:
-        """Stop the portion at work, and begin no other."""
+        """Stop the current portion, and begin no other."""
         self._stopped = True
         if self._service is not None:
             self._service.stop()
@@ -149,7 +149,7 @@ class SparkRun:
 
     @property
     def call(self) -> str:
-        """The call of a component in this process that has been at work for longest, and its location; empty if there is none."""
+        """The call of a component in this process that has been running for longest, and its location; empty if there is none."""
         calls = self._service.runs[0].calls.longer_than(0)
         return f"{calls[0].what} ({calls[0].location()})" if calls else ""
 

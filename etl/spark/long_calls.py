@@ -14,7 +14,7 @@ from etl.spark.state.folder import StateFolder
 from etl.spark.state.json_files import read_json, write_json
 
 WRITE_SECONDS = 2.0
-"""Seconds between two writings of a call that goes on."""
+"""Seconds between two writes of a call that goes on."""
 
 STALE_SECONDS = 15.0
 """Seconds after which a file is that of a process that has ended."""
@@ -33,7 +33,7 @@ class PlannerCall:
 
     @property
     def seconds(self) -> float:
-        """How long it has been at work."""
+        """How long it has been running."""
         return time.time() - self.began
 
     def location(self) -> str:

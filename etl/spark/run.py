@@ -89,7 +89,7 @@ class PipelineRun:
     committed_offsets: dict[str, Offset] = field(default_factory=dict)
     """Source → the offset that earlier runs have committed; set by `prepared`."""
     calls: DriverCalls = field(default_factory=DriverCalls)
-    """Calls of components in this process that are at work."""
+    """Calls of components in this process that are running."""
     spooled: dict[str, int] = field(default_factory=dict)
     """Sink → number of events in its spool at the end of the run."""
     start_limiter: StartLimiter | None = None
@@ -310,7 +310,7 @@ class PipelineRun:
         return self.mode.limit is not None and read_json(self.state.query(plan.name) / "limit.json") == 0
 
     def _may_end(self, query: StreamingQuery) -> bool:
-        """Whether a query is between two micro-batches, or is not to complete the one at work."""
+        """Whether a query is between two micro-batches, or is not to complete the current one."""
         return self.signals.is_cancelled or not query.status["isTriggerActive"]
 
     def _stop_query(self, plan: QueryPlan, query: StreamingQuery) -> None:

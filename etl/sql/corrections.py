@@ -7,7 +7,7 @@ import re
 from etl.sql.statements import ScriptError
 
 _WIDE = dict(zip("\u2018\u2019\u201c\u201d\uff08\uff09\uff0c\uff1b\uff1d", "''\"\"(),;=", strict=True))
-"""Quotes of word processors, and wide signs of Chinese keyboards → the signs of SQL."""
+"""Quotes of word processors, and full-width characters of Chinese keyboards → the characters of SQL."""
 
 _PART = re.compile(
     r"""
@@ -24,7 +24,7 @@ _TRIGGER = re.compile(r"[\u2018\u2019\u201c\u201d\uff08\uff09\uff0c\uff1b\uff1d]
 
 
 def corrected(text: str) -> tuple[str, list[ScriptError]]:
-    """The script with signs of SQL in place of those that look alike, ``--`` for ``//`` at the beginning of a line, and ``_name``
+    """The script with SQL's characters in place of similar ones, ``--`` for ``//`` at the beginning of a line, and ``_name``
     for ``_ name`` where the script has that name elsewhere; and a warning for each."""
     warnings: list[ScriptError] = []
     if not _TRIGGER.search(text):

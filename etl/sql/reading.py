@@ -12,7 +12,7 @@ from etl.sql.grammar.look_alikes import look_alike
 from etl.sql.statements import CreateView, Insert, Script, ScriptError, Statement
 
 MAX_TOKENS = 50_000
-"""Maximum number of words and signs of a script."""
+"""Maximum number of tokens of a script."""
 
 
 def read_script(text: str) -> Script:
@@ -30,7 +30,7 @@ def read_script(text: str) -> Script:
         script.errors.append(_not_closed(text))
         return script
     if len(tokens) > MAX_TOKENS:
-        script.errors.append(ScriptError("file-too-large", f"more than {MAX_TOKENS:,} words and signs", 0))
+        script.errors.append(ScriptError("file-too-large", f"more than {MAX_TOKENS:,} tokens", 0))
         return script
     if prefixes := _find_prefixes(tokens, text):
         for first, last, _ in prefixes:

@@ -77,7 +77,8 @@ class _Tries:
     def try_struct(self, *values: Column) -> Column:
         """``struct(values)``, or null where the evaluation raises an error.
 
-        The condition is true, and keeps Spark from evaluating an expression that it finds twice once, before and outside of both.
+        The condition is always true. It prevents Spark's elimination of common subexpressions, which would evaluate an
+        expression that occurs twice only once, before and outside of both.
         """
         from pyspark.sql import functions as F  # noqa: N812
 

@@ -27,7 +27,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 Character = Annotated[str, Field(min_length=1)]
 Ascii = r"^[!-/:-@\[-`{-~]*$"
 """ASCII punctuation."""
-ASCII_WORDS: dict[str, Any] = {"patternErrorMessage": "has other characters than ASCII signs such as ' \" ( ) [ ] < >"}
+ASCII_WORDS: dict[str, Any] = {"patternErrorMessage": "has other characters than ASCII punctuation such as ' \" ( ) [ ] < >"}
 
 
 class KeyValue(PairsParser):

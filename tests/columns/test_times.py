@@ -89,7 +89,7 @@ def _changed(random: Random, text: str) -> str:
 
 
 def write_any(random: Random) -> str | None:
-    """A text of some pattern, a number, other signs, or null."""
+    """A text of some pattern, a number, other characters, or null."""
     kind = random.randrange(8)
     if kind == 0:
         return random.choice([None, "", str(random.randint(-(10**12), 10**14))])
@@ -99,7 +99,7 @@ def write_any(random: Random) -> str | None:
 
 
 SEEDS = st.integers(0, 2**32)
-"""Hypothesis chooses the seed of many texts: drawing each sign of each text took nine tenths of the time."""
+"""Hypothesis chooses the seed of many texts: drawing each character of each text took nine tenths of the time."""
 
 
 @settings(deadline=None, max_examples=300)

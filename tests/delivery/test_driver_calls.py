@@ -15,7 +15,7 @@ from etl.delivery.driver_calls import DriverCalls, HungCallError
 
 
 class Caller:
-    """A thread with a call at work."""
+    """A thread with a running call."""
 
     def __init__(self, calls: DriverCalls, work: Callable[[], object]) -> None:
         self.error: BaseException | None = None

@@ -21,7 +21,7 @@ from servers.server import Server
 REQUESTED_SERVERS = pytest.StashKey[Iterable[str]]()
 FLEET = pytest.StashKey[Fleet]()
 ASKED = pytest.StashKey[set[str]]()
-"""Servers that the test at work uses, as far as its arguments, parameters and marks say."""
+"""Servers that the current test uses, as far as its arguments, parameters and marks say."""
 
 
 def pytest_configure() -> None:

@@ -131,7 +131,7 @@ def _printable(text: str) -> str:
 @add_target_options
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="A text, or JSON.")
 def status(name: str, server: str | None, state: str | None, form: str) -> None:
-    """Show a pipeline at work: its state, what came in and went out, each step and sink.
+    """Show a running pipeline: its state, what came in and went out, each step and sink.
 
     NAME is namespace/name on a server, or the name of a run on this machine.
 

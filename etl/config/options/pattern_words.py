@@ -54,6 +54,6 @@ def _members(characters: str) -> Iterator[str]:
         if written in rest:
             rest = rest.replace(written, "", 1)
             yield name
-    signs = rest.replace("\\", "")
-    if signs:
-        yield f"the signs {' '.join(signs)}" if len(signs) > 1 else repr(signs)
+    others = rest.replace("\\", "")
+    if others:
+        yield f"the characters {' '.join(others)}" if len(others) > 1 else repr(others)

@@ -21,12 +21,12 @@ Kernel = Callable[..., Any]
 _KERNELS = {"&": pc.bit_wise_and, "|": pc.bit_wise_or, "^": pc.bit_wise_xor}
 
 
-def combine(sign: str, left: BoundNode, right: BoundNode) -> BoundNode | None:
+def combine(operator: str, left: BoundNode, right: BoundNode) -> BoundNode | None:
     """``left & right`` and the like of whole numbers; None for other types."""
     type_ = common_type_of([left.type, right.type])
     if type_ not in INTEGERS:
         return None
-    return b.or_unknown(b.apply(type_, _KERNELS[sign], cast(left, type_), cast(right, type_)), left, right)
+    return b.or_unknown(b.apply(type_, _KERNELS[operator], cast(left, type_), cast(right, type_)), left, right)
 
 
 def invert(value: BoundNode) -> BoundNode | None:

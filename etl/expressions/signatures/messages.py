@@ -43,8 +43,8 @@ def pair_message(name: str, given: Sequence[Argument]) -> str:
 def _operator(name: str) -> str | None:
     if not name.startswith("operator "):
         return None
-    sign = name.split(" ", 1)[1]
-    return {"[]": "reading an element […]", "negative": "'-'"}.get(sign, f"{sign!r}")
+    operator = name.split(" ", 1)[1]
+    return {"[]": "reading an element […]", "negative": "'-'"}.get(operator, f"{operator!r}")
 
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")

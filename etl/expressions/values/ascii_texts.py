@@ -20,9 +20,9 @@ _UPPER, _LOWER = np.where(_IS_LOWER, _BYTES - _CASE, _BYTES), np.where(_IS_UPPER
 def translate(old: str, new: str, texts: pa.StringArray) -> pa.StringArray:
     """Each ASCII character of ``old`` as the one in its place of ``new``, which is ASCII; without one it is dropped."""
     table, is_dropped = _BYTES.copy(), np.zeros(256, bool)
-    for at, sign in reversed(list(enumerate(old.encode()))):
-        is_dropped[sign] = at >= len(new)
-        table[sign] = ord(new[at]) if at < len(new) else sign
+    for at, character in reversed(list(enumerate(old.encode()))):
+        is_dropped[character] = at >= len(new)
+        table[character] = ord(new[at]) if at < len(new) else character
     offsets, data = _parts(texts)
     kept = ~is_dropped[data]
     if not kept.all():

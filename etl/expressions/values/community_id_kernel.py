@@ -81,20 +81,20 @@ def _sha1(block: Any, size: Any, words: Any, digest: Any) -> None:
 
 
 @kernel_function
-def _put_text(digest: Any, signs: Any, ids: Any, row: Any) -> None:
+def _put_text(digest: Any, alphabet: Any, ids: Any, row: Any) -> None:
     """Write ``1:`` and the Base64 of the digest: 20 bytes, followed by a zero."""
     ids[row, 0], ids[row, 1] = np.uint8(0x31), np.uint8(0x3A)
     for n in range(7):
         group = np.int64(digest[3 * n]) << 16 | np.int64(digest[3 * n + 1]) << 8 | np.int64(digest[3 * n + 2])
         for index in range(4):
-            ids[row, 2 + 4 * n + index] = signs[group >> (18 - 6 * index) & 63]
+            ids[row, 2 + 4 * n + index] = alphabet[group >> (18 - 6 * index) & 63]
     ids[row, 29] = np.uint8(0x3D)
 
 
 @kernel
 def flow_ids(
     address: Any, length: Any, other_address: Any, other_length: Any, ports: Any, other_ports: Any, protocols: Any,
-    seed: Any, answers: Any, signs: Any, block: Any, words: Any, digest: Any, ids: Any, valid: Any,
+    seed: Any, answers: Any, alphabet: Any, block: Any, words: Any, digest: Any, ids: Any, valid: Any,
 ) -> None:  # fmt: skip
     """Write ids as rows of 30 bytes, and to ``valid`` which rows have one.
 
@@ -130,5 +130,5 @@ def flow_ids(
             at = _put(block, at, np.uint64(port), 2)
             at = _put(block, at, np.uint64(other_port), 2)
         _sha1(block, at, words, digest)
-        _put_text(digest, signs, ids, row)
+        _put_text(digest, alphabet, ids, row)
         valid[row] = True

@@ -20,7 +20,7 @@ def fill(count: int, filling: str, left: bool, rows: ActiveRows, text: Any) -> A
     if isinstance(text, pa.Scalar):
         return fill(count, filling, left, rows, pa.repeat(text, 1))[0]
     left_out = fail_largest(
-        rows, pa.repeat(pa.scalar(count * max(len(sign.encode()) for sign in filling), pa.int64()), len(text))
+        rows, pa.repeat(pa.scalar(count * max(len(character.encode()) for character in filling), pa.int64()), len(text))
     )
     if left_out is not None:
         text = pc.if_else(left_out, pa.scalar(None, pa.string()), text)

@@ -146,23 +146,23 @@ class BadPatternError(ValueError):
 
 def _piece(letters: str, dialect: str) -> tuple[int, Write]:
     """The unit that some equal letters distinguish, and the function that writes them. Raises BadPatternError."""
-    sign, width = letters[0], len(letters)
+    letter, width = letters[0], len(letters)
     numbers = _NUMBERS if dialect == "spark" else _NUMBERS | _WEEKS
-    if sign in numbers and width <= numbers[sign][0]:
-        return numbers[sign][1], _digits(numbers[sign][2], width)
-    if sign in "yu" and width <= 6 and (sign == "y" or dialect != "spark"):
+    if letter in numbers and width <= numbers[letter][0]:
+        return numbers[letter][1], _digits(numbers[letter][2], width)
+    if letter in "yu" and width <= 6 and (letter == "y" or dialect != "spark"):
         return _DAY, _year_text(width, dialect)
-    if sign == "M" and width <= 4:
+    if letter == "M" and width <= 4:
         return _DAY, _month(width)
-    if sign in "Qq" and width <= 3 and dialect != "spark":
+    if letter in "Qq" and width <= 3 and dialect != "spark":
         return _DAY, _quarter(width)
-    if sign == "Y" and dialect != "spark" and width in (1, 2, 4):
+    if letter == "Y" and dialect != "spark" and width in (1, 2, 4):
         return _DAY, _digits(lambda times: _week_year(times)[0], width)
-    if sign == "E" and width <= 4:
+    if letter == "E" and width <= 4:
         return _DAY, _names(lambda times: pc.day_of_week(times), _DAYS if width == 4 else _short(_DAYS))
-    if sign == "a" and width == 1:
+    if letter == "a" and width == 1:
         return _HOUR, _names(lambda times: pc.divide(pc.hour(times), 12), ("AM", "PM"))
-    if sign == "S" and width <= 9:
+    if letter == "S" and width <= 9:
         return _MILLI if width <= 3 else _MICRO, _fraction(width)
     if letters in _ZONES and dialect != "spark":
         return _DAY, lambda times: _ZONES[letters]

@@ -83,8 +83,8 @@ def _tokenizer(text: str, prefix: str, types: dict[str, str]) -> str:
 
 def _trimmed(value: Value, given: GivenOptions) -> Value:
     side = str(given.get("trim_values", "none"))
-    signs = re.escape(str(given.get("trim_chars", " ")))
-    patterns = {"left": f"^[{signs}]+", "right": f"[{signs}]+$", "all": f"^[{signs}]+|[{signs}]+$"}
+    characters = re.escape(str(given.get("trim_chars", " ")))
+    patterns = {"left": f"^[{characters}]+", "right": f"[{characters}]+$", "all": f"^[{characters}]+|[{characters}]+$"}
     if side not in patterns or value.is_null:
         return value
     return call("regexp_replace", [value, text_value(patterns[side]), text_value("")], TEXT)

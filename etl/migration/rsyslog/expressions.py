@@ -104,9 +104,9 @@ class _Reader:
                 break
         return items
 
-    def _need(self, sign: str) -> None:
-        if not self._operator((sign,)):
-            raise NoCounterpartError(f"{sign!r} is missing in an expression")
+    def _need(self, symbol: str) -> None:
+        if not self._operator((symbol,)):
+            raise NoCounterpartError(f"{symbol!r} is missing in an expression")
 
 
 FACILITIES = (

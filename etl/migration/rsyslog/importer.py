@@ -80,13 +80,13 @@ class RsyslogImport:
         sinks: dict[str, Destination] = {}
         for ruleset, part in self.parts.items():
             draft = part.begin()
-            statements = self._with_called(self.rulesets.get(ruleset, ()))
+            statements = self._with_called_rulesets(self.rulesets.get(ruleset, ()))
             rules = Rules(self, part, draft, sinks, changes(statements))
             rules.run(self.rulesets.get(ruleset, ()))
             _drop_unread(part)
             part.finish()
             self.report.remarks += [text for text in draft.remarks if text not in self.report.remarks]
-        unbound = self.rulesets.keys() - self.parts.keys() - self._called(self.statements)
+        unbound = self.rulesets.keys() - self.parts.keys() - self._called_rulesets(self.statements)
         for name in sorted(unbound - {DEFAULT}):
             self.comments.append(
                 self.leave(Command("ruleset", name, "the configuration"), f"ruleset {name}", "no input is bound to it")
@@ -103,11 +103,11 @@ class RsyslogImport:
         taken = {known: 1 for part in self.parts.values() for known in part.origins}
         self._part(ruleset).origins[free_name(name, taken)] = origin
 
-    def _with_called(self, statements: Sequence[Statement]) -> list[Statement]:
+    def _with_called_rulesets(self, statements: Sequence[Statement]) -> list[Statement]:
         """Statements with those of the rulesets that they call."""
-        names = self._called(statements)
+        names = self._called_rulesets(statements)
         for _ in range(MAX_CALLS):
-            names |= {inner for name in names for inner in self._called(self.rulesets.get(name, ()))}
+            names |= {inner for name in names for inner in self._called_rulesets(self.rulesets.get(name, ()))}
         return [*statements, *(one for name in names for one in self.rulesets.get(name, ()))]
 
     def _declare(self) -> None:
@@ -129,16 +129,16 @@ class RsyslogImport:
         self.settings = GivenOptions(settings)
         self.rulesets[DEFAULT] = [*self.rulesets.get(DEFAULT, ()), *rest]
 
-    def _called(self, statements: Sequence[Statement]) -> set[str]:
+    def _called_rulesets(self, statements: Sequence[Statement]) -> set[str]:
         found: set[str] = set()
         for one in statements:
             match one:
                 case If(_, then, otherwise):
-                    found |= self._called(then) | self._called(otherwise)
+                    found |= self._called_rulesets(then) | self._called_rulesets(otherwise)
                 case Command("call", name):
                     found.add(name)
                 case Element("ruleset", _, _, body):
-                    found |= self._called(body)
+                    found |= self._called_rulesets(body)
         return found
 
     def leave(self, one: Statement, construct: str, reason: str) -> str:

@@ -133,15 +133,15 @@ class VrlReader:
         while self._peek()[0] == "end":
             self.at += 1
 
-    def _take(self, *signs: str) -> str:
+    def _take(self, *symbols: str) -> str:
         kind, text = self._peek()
-        if kind in ("sign", "name") and text in signs:
+        if kind in ("sign", "name") and text in symbols:
             self.at += 1
             return text
         return ""
 
-    def _need(self, sign: str) -> None:
-        if not self._take(sign):
+    def _need(self, symbol: str) -> None:
+        if not self._take(symbol):
             self._fail()
 
     def expression(self) -> Node:

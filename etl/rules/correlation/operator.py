@@ -1,4 +1,4 @@
-"""Correlations at work on the state lane: events that count for them → alerts, and the events that may still count."""
+"""Correlations on the state lane: events that count for them → alerts, and the events that may still count."""
 
 from __future__ import annotations
 

@@ -38,10 +38,10 @@ def _sigma_number(field: str, value: Any) -> Condition:
 def _sigma_comparison(field: str, value: Any) -> Condition:
     from sigma.types import CompareOperators as Op
 
-    signs: Mapping[Any, Any] = {Op.LT: "<", Op.LTE: "<=", Op.GT: ">", Op.GTE: ">="}
-    if value.op not in signs:
+    operators: Mapping[Any, Any] = {Op.LT: "<", Op.LTE: "<=", Op.GT: ">", Op.GTE: ">="}
+    if value.op not in operators:
         return negate(Leaf(Number(field, "=", value.number.number)))
-    return Leaf(Number(field, signs[value.op], value.number.number))
+    return Leaf(Number(field, operators[value.op], value.number.number))
 
 
 def _sql_comparison(order: Order) -> SqlBuilder:

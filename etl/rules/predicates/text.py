@@ -61,7 +61,7 @@ def _sql_like(node: Any, field: str, type_: pa.DataType) -> Condition | None:
         return None
     pattern = str(node.expression.this)
     inner = pattern.removeprefix("%").removesuffix("%")
-    if not inner or any(sign in inner for sign in "%_\\"):
+    if not inner or any(character in inner for character in "%_\\"):
         return None
     return Leaf(Text(field, _SHAPES[pattern.startswith("%"), pattern.endswith("%")], inner, True))
 

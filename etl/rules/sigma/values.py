@@ -78,8 +78,8 @@ def _replacements(placeholders: Placeholders, kind: type) -> Callable[[Any], Any
 def _parts_of(value: Any) -> list[_Part]:
     from sigma.types import SpecialChars
 
-    signs = {SpecialChars.WILDCARD_MULTI: MANY, SpecialChars.WILDCARD_SINGLE: ONE}
-    return _merge([signs.get(part, (part,)) for part in value.s])
+    wildcards = {SpecialChars.WILDCARD_MULTI: MANY, SpecialChars.WILDCARD_SINGLE: ONE}
+    return _merge([wildcards.get(part, (part,)) for part in value.s])
 
 
 def _merge(parts: Sequence[_Part]) -> list[_Part]:
@@ -127,6 +127,6 @@ _EQUAL_TO_ASCII = {char: f"(?-i:[{both}])" for both in ("kK", "sS", "\u017f", "\
 
 
 def _escape(text: str, cased: bool) -> str:
-    """A text in RE2's syntax: signs by their code; letters compared as `Text` compares them."""
-    signs = re.sub(r"(?a:[\x00-\x1f\x7f]|[!-/:-@\[-^`{-~])", lambda found: f"\\x{ord(found[0]):02x}", text)
-    return signs if cased else "".join(_EQUAL_TO_ASCII.get(char, char) for char in signs)
+    """A text in RE2's syntax: punctuation and control characters by their code; letters compared as `Text` compares them."""
+    escaped = re.sub(r"(?a:[\x00-\x1f\x7f]|[!-/:-@\[-^`{-~])", lambda found: f"\\x{ord(found[0]):02x}", text)
+    return escaped if cased else "".join(_EQUAL_TO_ASCII.get(char, char) for char in escaped)

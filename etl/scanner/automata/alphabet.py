@@ -16,9 +16,9 @@ class Alphabet:
     def __init__(self, program: Program) -> None:
         masks = {does: _masks(program, does) for does in (BYTE, AHEAD, BEHIND)}
         every = sorted(set().union(*masks.values()))
-        signs: dict[tuple[int, ...], int] = {}
-        self.of_byte = bytes([signs.setdefault(_signs(byte, every), len(signs)) for byte in range(256)])
-        self.size = len(signs)
+        classes: dict[tuple[int, ...], int] = {}
+        self.of_byte = bytes([classes.setdefault(_memberships(byte, every), len(classes)) for byte in range(256)])
+        self.size = len(classes)
         self.edge = self.size
         first = [self.of_byte.index(number) for number in range(self.size)] + [END]
         self.members = {mask: sum(1 << n for n, byte in enumerate(first) if mask >> byte & 1) for mask in masks[BYTE]}
@@ -32,7 +32,7 @@ class Alphabet:
         self.satisfied_behind = [_masks_with(masks[BEHIND], byte) for byte in first]
 
 
-def _signs(byte: int, masks: Sequence[int]) -> tuple[int, ...]:
+def _memberships(byte: int, masks: Sequence[int]) -> tuple[int, ...]:
     """For each mask, whether it contains the byte."""
     return tuple([mask >> byte & 1 for mask in masks])
 

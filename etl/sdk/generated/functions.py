@@ -215,7 +215,7 @@ class Functions(FunctionNames):
         return call("base64", arguments)
 
     def base64_text(self, *arguments: object) -> Column:
-        """The text of Base64, also with the signs for URLs and without filling.
+        """The text of Base64, also with the characters for URLs and without filling.
 
         ``base64_text(text)``
         """

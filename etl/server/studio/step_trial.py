@@ -102,8 +102,8 @@ def _run(pipeline: Pipeline, upstream: _Upstream, lines: PastedLines, now: str |
     sources = {other: given_source(one, None, FILE, begin) for other, one in pipeline.sources.items()}
     sources[name] = GivenSource(columns=visible(source.fields()), batches=(given,), begin=begin)
     streams = {stream.name: at_time(stream, now) for stream in pipeline.streams.values()}
-    bench = replace(pipeline, sources=sources, streams=streams)
-    plan = build_capture_plan(bench, [name for name in streams if name not in upstream.not_run], folder)
+    trial = replace(pipeline, sources=sources, streams=streams)
+    plan = build_capture_plan(trial, [name for name in streams if name not in upstream.not_run], folder)
     run_without_spark(plan)
     for query in plan.queries:
         if runs_on_lane(query):

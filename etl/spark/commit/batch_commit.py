@@ -31,7 +31,7 @@ class SinkCommitters:
     """The `SinkCommitter` of each sink of a run. Construction repairs the state of a killed run."""
 
     def __init__(self, plan: Plan, state: StateFolder, calls: DriverCalls) -> None:
-        """``calls``: where calls of sinks are recorded while they are at work."""
+        """``calls``: where calls of sinks are recorded while they run."""
         outputs = {name: out for query in plan.queries for name, out in query.segment.outputs.items()}
         outputs[plan.dead_letters.name] = plan.dead_letters
         self._ends = {name: SinkCommitter(output, state, calls) for name, output in outputs.items()}

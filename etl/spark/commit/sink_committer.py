@@ -41,7 +41,7 @@ class SinkCommitter:
     output: Output
     state: StateFolder
     calls: DriverCalls = field(default_factory=DriverCalls)
-    """Where calls of the sink are recorded while they are at work."""
+    """Where calls of the sink are recorded while they run."""
     spool: SinkSpool = field(init=False)
     is_waiting: threading.Event = field(default_factory=threading.Event)
     """Set while the drain waits for a sink that is down."""
@@ -173,8 +173,8 @@ class SinkCommitter:
 
     def _wait_for_drain(self) -> None:
         """Wait up to `CATCH_UP_SECONDS` for the drain: only between two micro-batches can the spool be deactivated in order."""
-        end, ending = time.monotonic() + CATCH_UP_SECONDS, StopFile(self.state.stopping)
-        while time.monotonic() < end and not self.is_waiting.is_set() and not ending():
+        end, is_stopping = time.monotonic() + CATCH_UP_SECONDS, StopFile(self.state.stopping)
+        while time.monotonic() < end and not self.is_waiting.is_set() and not is_stopping():
             with self._lock:
                 if self.spool.is_empty and self._ready:
                     self.spool.deactivate()

@@ -79,8 +79,8 @@ class BatchClocks:
         own = frozenset(round(every.total_seconds() * _SECOND) for every in stage.step.intervals())
         return WatermarkAdvance(before.watermark, now, self._quiet & own, before.emission, self._ended or self.bounded)
 
-    def passed(self, number: int, operator: Operator, now: int, given: Sequence[Receipt]) -> None:
-        """A stage has run to its clock, and its tasks gave these receipts."""
+    def record_stage(self, number: int, operator: Operator, now: int, given: Sequence[Receipt]) -> None:
+        """Record that a stage has run to its clock, and that its tasks gave these receipts."""
         self._bounds[number] = operator.watermark_after(now)
         self._read[number] = self.results_read_at(number, now)
         self.read_at = max(self.read_at, self._read[number])

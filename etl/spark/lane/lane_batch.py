@@ -113,7 +113,7 @@ class Lane:
             final = operator.final_until(clock.now) if isinstance(operator, TracksEmitProgress) else NEVER
             states.append(StageState(clock.now, files, clock.emission.after(clocks.quiet, final)))
             between = self._run_between(batch, number, receipts, spark, read_at)
-            clocks.passed(number, operator, clock.now, [*receipts, *between])
+            clocks.record_stage(number, operator, clock.now, [*receipts, *between])
             if number + 1 < len(self.stages):
                 heads += [*receipts, *between]
         if self.stages[-1].results_to_spark and receipts:

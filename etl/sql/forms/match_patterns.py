@@ -205,10 +205,10 @@ class _PatternReader:
         return "".join(found["many"].split()).replace("{,", "{0,"), found["few"] or ""
 
     @staticmethod
-    def _unsupported(sign: str, at: int) -> ScriptError:
-        if sign == ")":
+    def _unsupported(symbol: str, at: int) -> ScriptError:
+        if symbol == ")":
             return ScriptError("sql-syntax", "')' closes no group of the pattern", at, "leave it out")
         reasons = {"{": "exclusions", "^": "anchors", "$": "anchors"}
-        what = f"{reasons[sign]} in a pattern are not supported" if sign in reasons else f"{sign!r} does not belong here"
+        what = f"{reasons[symbol]} in a pattern are not supported" if symbol in reasons else f"{symbol!r} does not belong here"
         hint = "a pattern is a list of variables and groups with +, *, ?, {2}, {2,} or {2,5}, as in A (B | C D)+ E"
         return ScriptError("unsupported-sql", what, at, hint)

@@ -100,8 +100,8 @@ def _replacement(statement: CreateFunction, folder: Path) -> CreateFunction | No
 def _entry(statement: CreateFunction) -> dict[str, str]:
     """``'module:name'``, ``'file.py:name'``, or ``'module.name'`` as Flink writes it; with USING the file is named apart."""
     target = statement.target
-    sign = ":" if ":" in target else "."
-    owner, _, function = ("", "", target) if target.endswith(".py") else target.rpartition(sign)
+    delimiter = ":" if ":" in target else "."
+    owner, _, function = ("", "", target) if target.endswith(".py") else target.rpartition(delimiter)
     if statement.file:
         return {"file": statement.file, "function": function}
     if target.endswith(".py"):

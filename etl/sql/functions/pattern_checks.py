@@ -43,7 +43,7 @@ def note_pattern(name: str, node: Any) -> None:
     if any(one.at == at for one in warnings):  # an expression may be compiled more than once
         return
     message = f"{pattern.name!r} is not a regular expression: {reason}"
-    hint = f"{name.upper()} is {_RESULTS[name]} for each row; a sign such as ( that means itself is written \\("
+    hint = f"{name.upper()} is {_RESULTS[name]} for each row; a character such as ( that means itself is written \\("
     warnings.append(ScriptError("bad-regex", message, at, hint))
 
 

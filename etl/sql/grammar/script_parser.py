@@ -26,7 +26,7 @@ QUERY_WORDS = ("SELECT", "WITH", "VALUES", "TABLE", "(")
 
 
 class ScriptDialect(Spark):
-    """Words and signs of scripts: a backslash in a text is a character like others, as in the SQL standard."""
+    """Tokens of scripts: a backslash in a text is a character like others, as in the SQL standard."""
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES = ["'"]  # noqa: RUF012

@@ -47,7 +47,7 @@ def longest(length: Size | None) -> timedelta:
 
 
 def event_lengths(length: FieldLength) -> EventLengths:
-    """The lengths of events at work."""
+    """The lengths of events for the operator."""
     from etl.state.windows.aggregation import EventLengths
 
     max_length = length.max // _MICROSECOND

@@ -219,7 +219,7 @@ def test_limits_of_connections_and_networks(tmp_path: Path) -> None:
         busy = [socket.create_connection(("127.0.0.1", port)) for _ in range(2)]
         for sock in busy:
             sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n")
-            assert sock.recv(100).startswith(b"HTTP/1.1 100")  # its request is at work
+            assert sock.recv(100).startswith(b"HTTP/1.1 100")  # its request is in progress
         assert is_refused(port)
         for sock in [*open_ones, *busy]:
             sock.close()

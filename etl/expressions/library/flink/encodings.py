@@ -81,7 +81,7 @@ def _url_encode(text: str) -> str:
 
 def _url_decode(text: str) -> str | None:
     parts = text.split("%")
-    if any(len(part) < 2 or not all(sign in "0123456789abcdefABCDEF" for sign in part[:2]) for part in parts[1:]):
+    if any(len(part) < 2 or not all(digit in "0123456789abcdefABCDEF" for digit in part[:2]) for part in parts[1:]):
         return None
     return unquote_to_bytes(text.replace("+", " ")).decode("utf-8", "replace")
 

@@ -109,14 +109,14 @@ def _to_python(pattern: str) -> str:
 def _insides(pattern: str) -> list[bool]:
     """For each character, whether it is inside brackets."""
     inside, found, escaped = False, [], False
-    for sign in pattern:
+    for character in pattern:
         found.append(inside)
         if escaped:
             escaped = False
-        elif sign == "\\":
+        elif character == "\\":
             escaped = True
-        elif sign == "[":
+        elif character == "[":
             inside = True
-        elif sign == "]":
+        elif character == "]":
             inside = False
     return found

@@ -16,11 +16,11 @@ from etl.expressions.widening import BOOLEAN
 class _Part:
     """What a pattern has between two ``%``: texts, and None for ``_``, which is any character."""
 
-    def __init__(self, signs: Sequence[str | None]) -> None:
-        self.length = len(signs)
-        texts = [sign for sign in signs if sign is not None]
-        self._text = "".join(texts) if len(texts) == len(signs) else None
-        written = "".join("." if sign is None else re.escape(sign) for sign in signs) if self._text is None else ""
+    def __init__(self, characters: Sequence[str | None]) -> None:
+        self.length = len(characters)
+        texts = [character for character in characters if character is not None]
+        self._text = "".join(texts) if len(texts) == len(characters) else None
+        written = "" if self._text is not None else "".join("." if one is None else re.escape(one) for one in characters)
         self._pattern = re.compile(written, re.DOTALL)
 
     def is_at(self, text: str, start: int) -> bool:
@@ -44,14 +44,14 @@ class _LikePattern:
 
     def __init__(self, pattern: str, escape: str | None) -> None:
         parts: list[list[str | None]] = [[]]
-        signs = iter(pattern)
-        for sign in signs:
-            if sign == escape and (escaped := next(signs, None)) is not None:
+        characters = iter(pattern)
+        for character in characters:
+            if character == escape and (escaped := next(characters, None)) is not None:
                 parts[-1].append(escaped)
-            elif sign == "%":
+            elif character == "%":
                 parts.append([])
             else:
-                parts[-1].append(None if sign == "_" else sign)
+                parts[-1].append(None if character == "_" else character)
         self._first, *inside = map(_Part, parts)
         self._last = inside.pop() if inside else None
         self._inside = [part for part in inside if part.length]
@@ -79,18 +79,18 @@ def _like(text: str, pattern: str, escape: str | None = None) -> bool:
 
 @lru_cache(maxsize=256)
 def _similar_pattern(pattern: str, escape: str | None) -> Any:
-    """SQL's patterns: ``%`` and ``_`` beside the signs of regular expressions; a point is a character like others."""
+    """SQL's patterns: ``%`` and ``_`` beside the characters of regular expressions; a point is a character like others."""
     out, at, inside = "", 0, False
     while at < len(pattern):
-        sign = pattern[at]
-        inside = (sign == "[" and not inside) or (inside and sign != "]")
-        if sign == escape and at + 1 < len(pattern):
+        character = pattern[at]
+        inside = (character == "[" and not inside) or (inside and character != "]")
+        if character == escape and at + 1 < len(pattern):
             at += 1
             out += re.escape(pattern[at])
-        elif inside or sign in "[]()|*+?{}0123456789,":
-            out += sign
+        elif inside or character in "[]()|*+?{}0123456789,":
+            out += character
         else:
-            out += {"%": ".*", "_": "."}.get(sign) or re.escape(sign)
+            out += {"%": ".*", "_": "."}.get(character) or re.escape(character)
         at += 1
     import regex
 
@@ -118,7 +118,7 @@ FUNCTIONS = (
         "text: string, pattern: string, escape: string?",
         "boolean",
         by_value(BOOLEAN, _like, fails=False),
-        "LIKE with a computed pattern; without an escape sign a backslash means itself.",
+        "LIKE with a computed pattern; without an escape character a backslash means itself.",
         "flink_like('abc', 'a%')",
         True,
         loops=True,

@@ -91,17 +91,17 @@ def _name_group(pattern: str, number: int) -> str:
         pattern, number = f"({pattern})", 1
     out, seen, at, inside = "", 0, 0, False
     while at < len(pattern):
-        sign = pattern[at]
-        if sign == "\\":
+        character = pattern[at]
+        if character == "\\":
             out += pattern[at : at + 2]
             at += 2
             continue
-        inside = sign == "[" or (inside and sign != "]")
-        if sign == "(" and not inside and pattern[at + 1 : at + 2] != "?":
+        inside = character == "[" or (inside and character != "]")
+        if character == "(" and not inside and pattern[at + 1 : at + 2] != "?":
             seen += 1
             out += "(?P<g>" if seen == number else "(?:"
         else:
-            out += sign
+            out += character
         at += 1
     return f"(?s){out}"
 

@@ -56,7 +56,7 @@ def _one(found: re.Match[str], value: Any) -> str:
     elif lower == "c":
         text = chr(value) if isinstance(value, int) else value
     else:
-        spec = "".join(sign for sign in "+ #" if sign in flags) + ("0" if "0" in flags else "") + (str(width) if width else "")
+        spec = "".join(flag for flag in "+ #" if flag in flags) + ("0" if "0" in flags else "") + (str(width) if width else "")
         text = _number(lower, spec + ("," if "," in flags else ""), found["precision"], value)
     text = text.upper() if kind.isupper() else text
     return text.ljust(width) if "-" in flags else text.rjust(width)

@@ -105,14 +105,14 @@ def _split_index(text: str, separator: str | int, index: int) -> str | None:
 
 def split_index(text: BoundNode, separator: BoundNode, index: BoundNode) -> BoundNode:
     """Arrow splits at a constant; the part is taken from the list."""
-    (is_known, sign), (is_index_known, number) = constant(separator), constant(index)
-    sign = chr(sign) if isinstance(sign, int) and 0 < sign <= _MAX_CHARACTER else sign
-    if not (is_known and is_index_known and isinstance(sign, str) and sign and number is not None):
+    (is_known, delimiter), (is_index_known, number) = constant(separator), constant(index)
+    delimiter = chr(delimiter) if isinstance(delimiter, int) and 0 < delimiter <= _MAX_CHARACTER else delimiter
+    if not (is_known and is_index_known and isinstance(delimiter, str) and delimiter and number is not None):
         return by_value(STRING, _split_index, fails=False)(text, separator, index)
     if number < 0:
         return b.apply(STRING, lambda x: pc.if_else(pc.is_null(x), x, pa.scalar(None, STRING)), text)
     without_empty = b.apply(STRING, lambda x: pc.if_else(pc.equal(x, ""), pa.scalar(None, STRING), x), text)
-    return b.apply(STRING, partial(take_part, sign, number), without_empty)
+    return b.apply(STRING, partial(take_part, delimiter, number), without_empty)
 
 
 def take_part(separator: str, number: int, values: Any) -> Any:
@@ -130,15 +130,15 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _build_split(text: BoundNode, separator: BoundNode) -> BoundNode:
-    is_known, sign = constant(separator)
-    if not is_known or not isinstance(sign, str) or not sign:
+    is_known, delimiter = constant(separator)
+    if not is_known or not isinstance(delimiter, str) or not delimiter:
         return by_value(STRINGS, _split, fails=False)(text, separator)
-    return usually_on_arrow(STRINGS, partial(_split_at, sign), lambda value: _split(value, sign))(text)
+    return usually_on_arrow(STRINGS, partial(_split_at, delimiter), lambda value: _split(value, delimiter))(text)
 
 
-def _split_at(sign: str, text: pa.Array) -> tuple[pa.Array, Any]:
+def _split_at(delimiter: str, text: pa.Array) -> tuple[pa.Array, Any]:
     """Python splits an empty text, of which Arrow makes one part."""
-    return pc.split_pattern(text, sign), pc.fill_null(pc.not_equal(text, ""), True).to_numpy(zero_copy_only=False)
+    return pc.split_pattern(text, delimiter), pc.fill_null(pc.not_equal(text, ""), True).to_numpy(zero_copy_only=False)
 
 
 def _str_to_map(text: str, pairs: str = ",", keys: str = "=") -> list[tuple[str, str | None]] | None:

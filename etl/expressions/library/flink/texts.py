@@ -147,8 +147,8 @@ def replace(text: BoundNode, old: BoundNode, new: BoundNode) -> BoundNode:
 
 def _translate(text: str, old: str, new: str) -> str:
     table: dict[int, str | None] = {}
-    for at, sign in enumerate(old):
-        table.setdefault(ord(sign), new[at] if at < len(new) else None)
+    for at, character in enumerate(old):
+        table.setdefault(ord(character), new[at] if at < len(new) else None)
     return text.translate(table)
 
 
@@ -158,12 +158,14 @@ def _build_translate(text: BoundNode, old: BoundNode, new: BoundNode) -> BoundNo
 
 def translate_ascii(text: BoundNode, old: BoundNode, new: BoundNode) -> BoundNode | None:
     """``translate`` of constant characters of ASCII; None for others."""
-    (is_old_known, signs), (is_new_known, given) = constant(old), constant(new)
-    if not (is_old_known and is_new_known and isinstance(signs, str) and isinstance(given, str)):
+    (is_old_known, characters), (is_new_known, given) = constant(old), constant(new)
+    if not (is_old_known and is_new_known and isinstance(characters, str) and isinstance(given, str)):
         return None
-    if not signs.isascii() or not given[: len(signs)].isascii():
+    if not characters.isascii() or not given[: len(characters)].isascii():
         return None
-    return usually_on_arrow(STRING, partial(_translate_ascii, signs, given), lambda value: _translate(value, signs, given))(text)
+    return usually_on_arrow(
+        STRING, partial(_translate_ascii, characters, given), lambda value: _translate(value, characters, given)
+    )(text)
 
 
 def _translate_ascii(old: str, new: str, text: pa.Array) -> tuple[pa.Array, Any]:
@@ -185,9 +187,9 @@ def _init_cap_of_bytes(text: pa.Array) -> tuple[pa.Array, Any]:
 def _init_cap(text: str) -> str:
     """Words are letters and digits of ASCII, as for Flink."""
     out, begins = [], True
-    for sign in text:
-        is_word = sign.isascii() and sign.isalnum()
-        out.append((sign.upper() if begins else sign.lower()) if is_word else sign)
+    for character in text:
+        is_word = character.isascii() and character.isalnum()
+        out.append((character.upper() if begins else character.lower()) if is_word else character)
         begins = not is_word
     return "".join(out)
 

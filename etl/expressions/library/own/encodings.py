@@ -113,7 +113,7 @@ FUNCTIONS = (
         "text: string",
         "string",
         usually_on_arrow(STRING, _usual_texts("base64"), _base64_text),
-        "The text of Base64, also with the signs for URLs and without filling.",
+        "The text of Base64, also with the characters for URLs and without filling.",
         "base64_text('aGk')",
         "hi",
         null="null for null and what is not Base64",

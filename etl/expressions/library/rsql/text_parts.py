@@ -33,8 +33,8 @@ def _separator(text: str) -> str:
 
 
 def _pieces(text: str, separator: str) -> list[str]:
-    sign = _separator(separator)
-    return text.split(sign) if sign else [text]
+    delimiter = _separator(separator)
+    return text.split(delimiter) if delimiter else [text]
 
 
 def _split_index(text: str, separator: str, index: str) -> str | None:
@@ -77,15 +77,15 @@ def _occurrence(text: str, part: str, position: str = "0", occurrence: str = "1"
 def _key_value(text: str, *rest: str) -> str | None:
     pairs, separator, key = rest if len(rest) == 3 else (",", "=", rest[-1])
     found = (one.partition(separator) for one in text.split(pairs or ","))
-    return next((value for name, sign, value in found if sign and name.strip() == key), None)
+    return next((value for name, delimiter, value in found if delimiter and name.strip() == key), None)
 
 
 def _map_of(text: str, pairs: str = ",", separator: str = "=") -> list[tuple[str, str]] | None:
     """The pairs of a text; null if one has no separator."""
     found = {}
     for one in text.split(pairs or ","):
-        name, sign, value = one.partition(separator or "=")
-        if not sign:
+        name, delimiter, value = one.partition(separator or "=")
+        if not delimiter:
             return None
         found[name.strip()] = value
     return list(found.items())
@@ -101,7 +101,7 @@ def _without_constants(text: str) -> str:
 
 
 def _without_brackets(text: str, opening: str = "", closing: str = "") -> str:
-    """What stands between two signs, with them, replaced by ``bracket1`` and so on."""
+    """What stands between two characters, with them, replaced by ``bracket1`` and so on."""
     import re
     from itertools import count
 
@@ -125,11 +125,11 @@ def _build_translate(text: BoundNode, characters: BoundNode, others: BoundNode) 
 
 def _build_split_index(text: BoundNode, separator: BoundNode, index: BoundNode) -> BoundNode:
     """Arrow splits at a constant; the piece is taken from the list."""
-    (is_known, sign), (is_index_known, at) = constant(separator), constant(index)
+    (is_known, delimiter), (is_index_known, at) = constant(separator), constant(index)
     number = whole_number(str(at)) if is_index_known and at is not None else None
-    if not is_known or not isinstance(sign, str) or not _separator(sign) or number is None or number < 0:
+    if not is_known or not isinstance(delimiter, str) or not _separator(delimiter) or number is None or number < 0:
         return by_text(STRING, _split_index)(text, separator, index)
-    return b.apply(STRING, partial(take_part, _separator(sign), number), text_of(text))
+    return b.apply(STRING, partial(take_part, _separator(delimiter), number), text_of(text))
 
 
 _BUILT = {"translate": _build_translate, "splitindex": _build_split_index}
@@ -243,7 +243,7 @@ FUNCTIONS = (
         "backet",
         "text opening? closing?",
         _without_brackets,
-        "What stands between two signs replaced by bracket1 and so on.",
+        "What stands between two characters replaced by bracket1 and so on.",
         "backet('a [x y] b', '[', ']')",
         "a bracket1 b",
     ),

@@ -50,12 +50,12 @@ def _math(type_: pa.DataType | None) -> Callable[..., BoundNode]:
     """``math('+', a, b)``: of whole numbers a whole one, else a double; or always one type."""
 
     def build(operator: BoundNode, left: BoundNode, right: BoundNode) -> BoundNode:
-        sign = constant_text(operator, "the operator")
-        if sign not in _OPERATORS:
-            raise MisuseError(f"there is no operator {sign!r}", hint="one of + - * / %")
+        operator_text = constant_text(operator, "the operator")
+        if operator_text not in _OPERATORS:
+            raise MisuseError(f"there is no operator {operator_text!r}", hint="one of + - * / %")
         is_whole = type_ == INT64 or (type_ is None and left.type in INTEGERS and right.type in INTEGERS)
         convert = as_whole if is_whole else as_double
-        kernel = _double_remainder if sign == "%" and not is_whole else _OPERATORS[sign]
+        kernel = _double_remainder if operator_text == "%" and not is_whole else _OPERATORS[operator_text]
         return b.apply(INT64 if is_whole else DOUBLE, kernel, convert(left), convert(right))
 
     return build

@@ -156,8 +156,8 @@ class Expressions:
             return FALSE if one.is_array != other.is_array else Value(f"{one.sql} = {other.sql}", TRUTH, reads_of([one, other]))
         type_ = common_type(one.type, other.type)
         one, other = as_type(one, type_), as_type(other, type_)
-        sign = "=" if not (one.reads and other.reads) else "<=>"
-        return Value(f"{one.sql} {sign} {other.sql}", TRUTH, reads_of([one, other]))
+        operator = "=" if not (one.reads and other.reads) else "<=>"
+        return Value(f"{one.sql} {operator} {other.sql}", TRUTH, reads_of([one, other]))
 
     def _is_null(self, node: tree.Node) -> Value:
         """Whether a value is missing; an object is missing where all of its fields are."""
@@ -205,9 +205,9 @@ class Expressions:
             return NULL
         one, other = (x if x.is_number else as_type(x, NUMBER) for x in (one, other))
         type_ = common_type(one.type, other.type)
-        sign = "div" if operator == "/" and type_ in ("int", WHOLE) else operator
+        symbol = "div" if operator == "/" and type_ in ("int", WHOLE) else operator
         left, right = (f"({x.sql})" if re.search(r"\s", x.sql) else x.sql for x in (one, other))
-        return Value(f"{left} {sign} {right}", type_, reads_of([one, other]))
+        return Value(f"{left} {symbol} {right}", type_, reads_of([one, other]))
 
     def _method(self, node: tree.MethodCall) -> Value:
         if isinstance(node.target, tree.Variable) and node.target.name not in (*self.variables, "params"):

@@ -49,16 +49,18 @@ class TokenReader:
     def peek(self, ahead: int = 0) -> tuple[str, str]:
         return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else ("end", "")
 
-    def take(self, *signs: str) -> str:
+    def take(self, *symbols: str) -> str:
         kind, text = self.peek()
-        if kind in ("sign", "name") and text in signs:
+        if kind in ("sign", "name") and text in symbols:
             self.at += 1
             return text
         return ""
 
-    def need(self, sign: str) -> None:
-        if not self.take(sign):
-            raise NoCounterpartError(f"Painless that cannot be read: {sign!r} is missing before {self.peek()[1] or 'the end'!r}")
+    def need(self, symbol: str) -> None:
+        if not self.take(symbol):
+            raise NoCounterpartError(
+                f"Painless that cannot be read: {symbol!r} is missing before {self.peek()[1] or 'the end'!r}"
+            )
 
     def end(self) -> None:
         if self.peek()[0] != "end":

@@ -56,23 +56,23 @@ def layout(pattern: str, *, lenient: bool) -> Layout | None:
 
 def _part(letters: str, lenient: bool, touches: bool) -> tuple[str, str] | None:
     """The field of some equal letters and the regular expression of its texts."""
-    sign, width = letters[0], len(letters)
-    if sign == "M" and width >= 3:
+    letter, width = letters[0], len(letters)
+    if letter == "M" and width >= 3:
         return "name", "[A-Za-z]{3,9}"
-    if sign in _FIELDS:
+    if letter in _FIELDS:
         if lenient:
-            return _FIELDS[sign], "[0-9]+"
+            return _FIELDS[letter], "[0-9]+"
         exact = f"[0-9]{{{width}}}"
-        return _FIELDS[sign], exact if width > 1 and (
-            sign not in "yu" or width == 2 or touches
-        ) else f"[0-9]{{{width},9}}" if sign in "yu" else "[0-9]{1,2}"
-    if sign == "S":
+        return _FIELDS[letter], exact if width > 1 and (
+            letter not in "yu" or width == 2 or touches
+        ) else f"[0-9]{{{width},9}}" if letter in "yu" else "[0-9]{1,2}"
+    if letter == "S":
         return "fraction", "[0-9]+" if lenient else f"[0-9]{{{width}}}"
-    if sign == "a":
+    if letter == "a":
         return "meridiem", "[AaPp][Mm]"
-    if sign == "E":
+    if letter == "E":
         return "weekday", "[A-Za-z]{3,9}"
-    if sign in "XxZ":
+    if letter in "XxZ":
         return "zone", "Z|[+-][0-9]{2}(?::?[0-9]{2})?"
     return None
 
