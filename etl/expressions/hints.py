@@ -44,7 +44,8 @@ def field_hint(name: str, node: Node, names: Collection[str], schema: Schema) ->
         return f"its members are fields: {', '.join(members[:5])}"
     if name.lower() in _NOTHING:
         return "write null: x is null, x is not null"
-    near = nearest(name, names)
+    rest = name.partition(".")[2]
+    near = f"did you mean {rest!r}?" if rest in names else nearest(name, names)
     if _beside_text(node, schema):
         quotes = f"a text needs quotes: '{name}'"
         return f"{near} {quotes}" if near else quotes

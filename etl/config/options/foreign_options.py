@@ -47,6 +47,12 @@ _HINTS = (
         {"follow", "lag"},
         "follow: true reads what is added; run.trigger sets how often",
     ),
+    (
+        ("join", "with", "stream", "streams", "table", "other", "source", "input", "inputs", "from", "join_with"),
+        {"right_time", "shift"},
+        "the two sides of a join are the inputs of its stream: {from: [a, b], steps: [{type: join, …}]}",
+    ),
+    (("order_by", "sort_by"), {"rows", "aggregates"}, "events are in the order of their time; time: names its field"),
     (("acks", "linger.ms", "compression.type", "client.id"), {"properties"}, "options of the client stand in properties: {…: …}"),
 )
 """Names; options that identify the component; the hint."""

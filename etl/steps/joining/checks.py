@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from etl.api import Finding, Schema, format_type, unknown_field, wider
+from etl.api import SIDE, SIDE_TIME, Finding, Schema, format_type, unknown_field, visible, wider
+from etl.contract.errors import MAX_NAMES_SHOWN
 from etl.expressions import analyse
 from etl.steps.joining.join_fields import JoinedFields
 from etl.steps.option_checks import time_findings, unused_option
@@ -22,7 +25,7 @@ def join_findings(step: Join, pair: JoinedFields) -> Iterator[Finding]:
     yield from _check_names(pair)
     if step.where is not None:
         analysis = analyse(step.where, pair.schema)
-        yield from analysis.condition_findings_at("where")
+        yield from (_with_side(finding, pair) for finding in analysis.condition_findings_at("where"))
         if not analysis.errors and analysis.spark_reason:
             message = f"the condition needs Spark, where joins do not run: {analysis.spark_reason}"
             yield Finding("bad-expression", message, ("where",), "compute it in a step before the join or after it")
@@ -32,8 +35,11 @@ def _check_keys(on: Mapping[str, str], left: Schema, right: Schema) -> Iterator[
     from etl.state.key_hash import is_key_type
 
     for names in on.items():
-        unknown = [unknown_field(n, side, ("on",)) for n, side in zip(names, (left, right), strict=True) if n not in side.names]
-        yield from unknown[: len(set(names))]
+        sides = zip(names, (left, right), ("left", "right"), strict=True)
+        unknown = [_unknown_key(name, side, called) for name, side, called in sides if name not in side.names]
+        if len(unknown) > len(set(names)):
+            unknown = [replace(unknown[0], message=f"neither side has a field {names[0]!r}")]
+        yield from unknown
         if unknown:
             continue
         types = left.field(names[0]).type, right.field(names[1]).type
@@ -43,6 +49,29 @@ def _check_keys(on: Mapping[str, str], left: Schema, right: Schema) -> Iterator[
             yield Finding("wrong-type", message, ("on",), "convert it on one side with a convert step")
         elif not all(map(is_key_type, types)):
             yield Finding("wrong-type", f"key {names[0]!r} is {shown}, which has no equality", ("on",), "use its members")
+
+
+def _unknown_key(name: str, side: Schema, called: str) -> Finding:
+    finding = unknown_field(name, side, ("on",))
+    return replace(finding, message=f"the {called} side has no field {name!r}")
+
+
+_UNKNOWN = re.compile(r"there is no field '(.+)' here")
+
+
+def _with_side(finding: Finding, pair: JoinedFields) -> Finding:
+    """The finding for a field of a side that does not exist, or has another name in a pair, with what the side has."""
+    found = _UNKNOWN.fullmatch(finding.message) if finding.code == "unknown-field" else None
+    for prefix, side, names in (("left.", pair.left, {}), (pair.prefix, pair.right, pair.right_names)):
+        if found is None or not found[1].startswith(prefix):
+            continue
+        name = found[1].removeprefix(prefix)
+        known = [other for other in visible(side).names if other not in (SIDE, SIDE_TIME)]
+        if name in known:
+            return replace(finding, hint=f"a pair calls it {names.get(name, name)!r}")
+        called = "left" if side is pair.left else "right"
+        return replace(finding, hint=f"the {called} side has no field {name!r}; it has {', '.join(known[:MAX_NAMES_SHOWN])}")
+    return finding
 
 
 def _check_times(step: Join, left: Schema, right: Schema) -> Iterator[Finding]:
