@@ -45,7 +45,7 @@ def _run(clocks: BatchClocks, results: Sequence[Receipt] = ()) -> list[int]:
     found = []
     for number, stage in enumerate(clocks.stages):
         found.append(clocks.of(number).now)
-        clocks.passed(number, operator_of(stage.step, stage.incoming), found[-1], () if number else results)
+        clocks.record_stage(number, operator_of(stage.step, stage.incoming), found[-1], () if number else results)
     return found
 
 
