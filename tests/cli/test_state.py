@@ -240,7 +240,7 @@ def test_a_failed_export_leaves_the_old_file(window: Pipeline, etl_state: Output
 
     monkeypatch.setattr(TimeWindows, "read_state", fail)
 
-    etl_state("export", window, "window", str(target), status=1)
+    etl_state("export", window, "window", str(target), "--force", status=1)
 
     assert target.read_text() == "old"
     assert not target.with_name("open.parquet.new").exists()
