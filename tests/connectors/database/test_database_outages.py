@@ -63,7 +63,7 @@ def test_a_locked_row_is_waited_for_and_retried(shared: Database) -> None:
     other.run(f"UPDATE {shared.table} SET message = 'theirs' WHERE id = 5")
     writer = shared.sink(mode="upsert", key=["id"], timeout="4s").open(task(events(0, 1)))
 
-    with pytest.raises(OSError, match=r"[Ll]ock"):
+    with pytest.raises(OSError, match=r"[Ll]ock|read operation timed out"):  # MySQL 8 looks at its limit once a second
         writer.write(events(0, 10))
     other.run("COMMIT")
     close(other)
