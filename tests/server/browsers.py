@@ -59,6 +59,27 @@ def chromium() -> Iterator[Any]:
         driver.quit()
 
 
+_OPERABLE = """
+document.activeElement.blur();
+document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute('tabindex');
+const found = document.querySelectorAll(
+  'a[href], button:not(:disabled), input:not([type=file]), select, textarea, summary, [role=button], [contenteditable=true]');
+const inClosed = (one) => one.tagName !== 'SUMMARY' && one.closest('details:not([open])');
+return [...found].filter((one) => one.checkVisibility({visibilityProperty: true}) && !inClosed(one));
+"""
+"""Puts the focus before the first element, and gives all that can be operated."""
+_FOCUSED = """
+const one = document.activeElement;
+const style = (each) => getComputedStyle(each);
+const hasRing = (each) => each && style(each).outlineStyle !== 'none' && parseFloat(style(each).outlineWidth) > 0;
+const node = one.matches('.graph-node') && parseFloat(style(one.querySelector('rect')).strokeWidth) >= 3;
+return [one, Boolean(hasRing(one) || node || hasRing(one.closest('.cm-editor'))), one.outerHTML.slice(0, 120)];
+"""
+"""What has the focus, and whether that can be seen."""
+MORE_STOPS = 40
+"""Elements that only scroll have the focus, too."""
+
+
 class Page:
     """The page as a person uses it."""
 
@@ -99,6 +120,34 @@ class Page:
 
         found = Axe().run(self.browser)["violations"]
         return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found if one["impact"] in ("serious", "critical")]
+
+    def press(self, key: str) -> None:
+        """Press a key, or several in turn, on what has the focus."""
+        from selenium.webdriver import ActionChains
+
+        ActionChains(self.browser).send_keys(key).perform()
+
+    def focused(self) -> str:
+        """The text of what has the focus."""
+        return str(
+            self.browser.execute_script("return document.activeElement === document.body ? '' : document.activeElement.innerText")
+        )
+
+    def beyond_keys(self) -> list[str]:
+        """What a mouse reaches and the key Tab does not, and what does not show that it has the focus."""
+        from selenium.webdriver import Keys
+
+        expected = self.browser.execute_script(_OPERABLE)
+        reached: list[Any] = []
+        unseen: list[str] = []
+        for _ in range(len(expected) + MORE_STOPS):
+            self.press(Keys.TAB)
+            element, is_shown, text = self.browser.execute_script(_FOCUSED)
+            if element.tag_name == "body" or element in reached:
+                break
+            reached.append(element)
+            unseen += [] if is_shown else [f"not shown: {text}"]
+        return [f"not reached: {one.get_attribute('outerHTML')[:120]}" for one in expected if one not in reached] + unseen
 
     def complete(self) -> list[str]:
         """What the editor offers to complete the text at the cursor."""

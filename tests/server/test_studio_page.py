@@ -27,6 +27,8 @@ from etl.server.studio.worker_process import WorkerProcess
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
+Keys = pytest.importorskip("selenium.webdriver").Keys
+
 HOSTILE = "<img src=x onerror=document.title='owned'>"
 
 LINES = f"""\
@@ -87,11 +89,19 @@ def test_from_pasted_lines_to_a_saved_pipeline_that_reads_them(page: Page, folde
     assert "expected %{TIMESTAMP_ISO8601:timestamp}" in page.find(".lines li.dead").text
     assert page.browser.title == "Studio · Sluice"
 
-    page.button("add step").click()
-    page.button("filter").click()
+    page.press(Keys.ESCAPE)
+    page.browser.execute_script("arguments[0].focus()", page.button("add step"))
+    page.press(Keys.ENTER)
+    page.press(Keys.TAB)
+    page.press(Keys.ESCAPE)
+    assert page.focused() == "+ add step"
+    page.press(Keys.ENTER + Keys.TAB)
+    page.press(Keys.ENTER)
     page.until(lambda: [one.text for one in page.all(".node.step b")] == ["grok", "timestamp", "filter"])
     assert [one.text for one in page.all(".edge")] == ["5", "4", "4", "4"]
     assert page.violations() == []
+
+    assert page.beyond_keys() == []
 
     page.button("Save").click()
     page.find("dialog input").clear()
@@ -201,6 +211,7 @@ def check_list_of_pipelines(page: Page, url: str) -> None:
     page.browser.get(url)
     page.until(lambda: len(page.all(".pipelines tbody tr")) == 3)
     assert "unknown-option" in page.find(".pipelines .trouble").text
+    assert page.beyond_keys() == []
     assert page.violations() == []
 
 
@@ -235,7 +246,9 @@ def check_tabs_of_run(page: Page, engine: FakeEngine) -> FakeRun:
     run.totals.rejected["steps[0] json", "json-failed"] = RejectCount(7, "is not JSON", HOSTILE)
     page.until(lambda: "7 dead" in page.find(".graph").text)
     assert page.violations() == []
-    page.find(".graph-node.stream").click()
+    assert page.beyond_keys() == []
+    page.browser.execute_script("arguments[0].focus()", page.find(".graph-node.stream"))
+    page.press(Keys.ENTER)
     page.until(lambda: "1,193" in page.find(".counters tbody").text)
     for tab, selector in (
         ("Charts", ".uplot canvas"),
@@ -246,7 +259,18 @@ def check_tabs_of_run(page: Page, engine: FakeEngine) -> FakeRun:
         page.button(tab).click()
         page.until(lambda selector=selector: page.all(selector))
         assert page.violations() == []
+        assert (tab, page.beyond_keys()) == (tab, [])
+    check_removal_asks_first(page)
     return run
+
+
+def check_removal_asks_first(page: Page) -> None:
+    """The question has the focus, and what was asked about gets it back."""
+    page.browser.execute_script("arguments[0].focus()", page.button("remove"))
+    page.press(Keys.ENTER)
+    page.until(lambda: page.focused() == "keep it")
+    page.press(Keys.ENTER)
+    page.until(lambda: page.focused() == "remove")
 
 
 def replay_dead_letter(page: Page, engine: FakeEngine, run: FakeRun) -> None:
@@ -285,10 +309,14 @@ def drop_dead_letter(page: Page, engine: FakeEngine) -> None:
     page.until(lambda: HOSTILE in page.find(".letter-list pre").text)
     assert "These are the last ones" in page.find(".letters details").text
     page.until(lambda: page.button("Export"))
-    page.button("Drop…").click()
+    assert page.beyond_keys() == []
+    page.browser.execute_script("arguments[0].focus()", page.button("Drop…"))
+    page.press(Keys.ENTER)
+    page.until(lambda: page.focused() == "Keep")
     assert page.violations() == []
-    page.button("Keep").click()
-    page.button("Drop…").click()
+    page.press(Keys.ENTER)
+    page.until(lambda: page.focused() == "Drop…")
+    page.press(Keys.ENTER)
     page.button("Drop 1 letter: no replay gets them").click()
     page.until(lambda: not engine.state("web/users").dead_letters.exists())
     page.until(lambda: not page.all(".letter-list"))
@@ -315,6 +343,7 @@ def check_rule_editor(page: Page) -> None:
     write(page, "name: x\nwhere: a = 1\ntests: [{event: {a: 2}}]")
     page.until(lambda: "1 test, 1 failed" in page.find(".rule-editor").text)
     assert "it does not fire" in page.find(".rule-editor td.bad").text
+    assert page.beyond_keys() == []
     write(page, f"name: x\nwhere: foo(\ntitle: {HOSTILE}")
     page.until(lambda: "line 2: a bracket ')' is missing" in page.find(".rule-editor").text)
     assert page.violations() == []

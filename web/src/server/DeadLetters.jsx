@@ -6,6 +6,7 @@ import { Link, apiPath, go, pipelinePath } from "../shared/link.jsx";
 import { usePolled, useStatuses } from "../shared/live.js";
 import { Loading, useTitle } from "../shared/screen.jsx";
 import { Stopped } from "../studio/Lines.jsx";
+import { focusAtStart } from "../shared/focus.js";
 
 export function DeadLetters() {
   const { statuses, error } = useStatuses();
@@ -96,7 +97,7 @@ function Settle({ name, letters, filter }) {
     return (
       <>
         <button class="danger small" onClick={() => settle("drop", "Drop begun")}>Drop {plural(letters, "letter")}: no replay gets them</button>
-        <button class="quiet small" onClick={() => setState({})}>Keep</button>
+        <button key="keep" class="quiet small" ref={focusAtStart} onClick={() => setState({ asks: false })}>Keep</button>
       </>
     );
   }
@@ -104,7 +105,7 @@ function Settle({ name, letters, filter }) {
     <>
       <button class="quiet small" disabled={state.done} onClick={() => settle("replay", "Replay begun")}>{state.done ?? `Replay ${plural(letters, "letter")}`}</button>
       <button class="quiet small" onClick={save}>Export</button>
-      {!state.done && <button class="quiet small" onClick={() => setState({ asks: true })}>Drop…</button>}
+      {!state.done && <button key="drop" class="quiet small" ref={state.asks === false ? focusAtStart : undefined} onClick={() => setState({ asks: true })}>Drop…</button>}
       {state.error && <span class="status bad" role="alert">{state.error}</span>}
     </>
   );

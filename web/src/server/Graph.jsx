@@ -57,8 +57,8 @@ function GraphNode({ node, place, chosen, onChoose }) {
     event.preventDefault();
     onChoose(node.id);
   };
-  return (
-    <g class={`graph-node ${node.kind}${chosen ? " chosen" : ""}`} transform={`translate(${place.x},${place.y})`} role="button" tabIndex={0} aria-pressed={chosen} aria-label={`${node.kind} ${node.name}`} onClick={choose} onKeyDown={choose}>
+  return ( // attributes of SVG are case-sensitive: tabIndex would be none
+    <g class={`graph-node ${node.kind}${chosen ? " chosen" : ""}`} transform={`translate(${place.x},${place.y})`} role="button" tabindex={0} aria-pressed={chosen} aria-label={`${node.kind} ${node.name}`} onClick={choose} onKeyDown={choose}>
       <title>{`${node.name}: ${title}`}</title>
       <rect width={WIDTH} height={HEIGHT} rx="10" />
       <g clip-path="url(#graph-node-text)">

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { del, post } from "../shared/api.js";
 import { apiPath } from "../shared/link.jsx";
+import { focusAtStart } from "../shared/focus.js";
 
 const KINDS = { running: "good", ended: "", starting: "busy", stopping: "busy", waiting: "bad", failed: "bad", refused: "bad", stopped: "", paused: "warn", replaying: "busy", dropping: "busy" };
 
@@ -25,14 +26,15 @@ const VERBS = { running: ["pause", "restart", "stop"], starting: ["stop"], waiti
 /** The changes that make sense for a state. */
 export function Actions({ one, compact, onRemoved }) {
   const [error, setError] = useState(null);
-  const [sure, setSure] = useState(false);
+  const [sure, setSure] = useState(null); // false: it was asked, and is kept
   const run = (work) => work.then(() => setError(null), (problem) => setError(problem.message));
   const verbs = VERBS[one.status] ?? ["start"];
   return (
     <span class="actions">
       {verbs.map((verb) => <button key={verb} class="quiet small" aria-label={`${verb} ${one.name}`} onClick={() => run(post(`${apiPath(one.name)}/${verb}`))}>{verb}</button>)}
-      {!compact && !sure && <button class="quiet small" onClick={() => setSure(true)}>remove</button>}
-      {!compact && sure && <button class="danger small" onClick={() => run(del(apiPath(one.name)).then(onRemoved))}>remove its file and stop it</button>}
+      {!compact && !sure && <button key="remove" class="quiet small" ref={sure === false ? focusAtStart : undefined} onClick={() => setSure(true)}>remove</button>}
+      {!compact && sure && <button key="sure" class="danger small" onClick={() => run(del(apiPath(one.name)).then(onRemoved))}>remove its file and stop it</button>}
+      {!compact && sure && <button key="keep" class="quiet small" ref={focusAtStart} onClick={() => setSure(false)}>keep it</button>}
       {error && <span class="status bad" role="alert">{error}</span>}
     </span>
   );

@@ -1,5 +1,5 @@
 // The pipeline as a row of nodes with the number of events on the way between them, and a menu that adds a step.
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { count } from "../shared/format.js";
 import { TEMPLATES } from "./templates.js";
 
@@ -62,10 +62,12 @@ const Node = ({ name, type, kind }) => <span class={`node ${kind}`}><b>{type}</b
 
 function AddStep({ onAdd }) {
   const [open, setOpen] = useState(false);
-  const add = (name) => (setOpen(false), onAdd(name));
+  const opener = useRef(null);
+  const close = () => (setOpen(false), opener.current.focus()); // the menu, which has the focus, is gone
+  const add = (name) => (close(), onAdd(name));
   return (
-    <div class="add" onKeyDown={(event) => event.key === "Escape" && setOpen(false)}>
-      <button aria-expanded={open} onClick={() => setOpen(!open)}>+ add step</button>
+    <div class="add" onKeyDown={(event) => event.key === "Escape" && close()}>
+      <button ref={opener} aria-expanded={open} onClick={() => setOpen(!open)}>+ add step</button>
       {open && (
         <div class="menu">
           {Object.entries(TEMPLATES).map(([name, { about }]) => (

@@ -1,6 +1,6 @@
 // The editor of the pipeline's text: YAML, problems under the text, completion from the published schema.
 import { autocompletion, completionKeymap } from "@codemirror/autocomplete";
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
 import { HighlightStyle, bracketMatching, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
@@ -19,7 +19,7 @@ const colours = HighlightStyle.define([
 
 const theme = EditorView.theme({
   "&": { height: "100%", fontSize: "13px", backgroundColor: "transparent", color: "var(--text)" },
-  "&.cm-focused": { outline: "none" },
+  "&.cm-focused, &:focus-within": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55" },
   ".cm-gutters": { backgroundColor: "transparent", color: "var(--muted)", border: "none" },
   ".cm-activeLine": { backgroundColor: "var(--active)" },
@@ -46,7 +46,7 @@ export function createEditor(parent, { text, onChange, fieldsAt, label = "Pipeli
         lineNumbers(), lintGutter(), history(), drawSelection(), highlightActiveLine(), indentOnInput(), bracketMatching(),
         yaml(), syntaxHighlighting(colours), theme,
         fieldsAt ? autocompletion({ override: [(context) => completeOption(context, fieldsAt)], icons: false }) : [],
-        keymap.of([...completionKeymap, ...lintKeymap, ...historyKeymap, ...defaultKeymap, indentWithTab]),
+        keymap.of([...completionKeymap, ...lintKeymap, ...historyKeymap, ...defaultKeymap]),
         EditorView.contentAttributes.of({ "aria-label": label }),
         EditorView.updateListener.of((update) => update.docChanged && onChange(update.state.doc.toString())),
       ],
