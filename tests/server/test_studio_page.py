@@ -167,7 +167,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Fake
 description: Failed logins.
 source: {{type: file, path: {root}/ssh.log}}
 steps:
-  - {{type: filter, where: message like '%Failed%'}}
+  - {{type: grok, patterns: ["%{{WORD:outcome}} password from %{{IP:source.ip}}"]}}
 sink: {{type: file, path: {root}/ssh.jsonl}}
 """
     )
@@ -197,6 +197,7 @@ def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, ser
     check_hidden_page_is_no_viewer(page, events)
     deploy_from_studio(page)
     run = check_tabs_of_run(page, engine)
+    check_where_a_letter_stops(page, engine, url)
     replay_dead_letter(page, engine, run)
     try_dead_letter(page)
     drop_dead_letter(page, engine)
@@ -271,6 +272,22 @@ def check_removal_asks_first(page: Page) -> None:
     page.until(lambda: page.focused() == "keep it")
     page.press(Keys.ENTER)
     page.until(lambda: page.focused() == "remove")
+
+
+def check_where_a_letter_stops(page: Page, engine: FakeEngine, url: str) -> None:
+    """A line that a pattern rejected is shown up to where it matches."""
+    letters = engine.state("security/ssh").dead_letters
+    letter = {"time": "2026-01-31T10:00:00.000000Z", "at": "steps[0] grok", "code": "grok-failed", "reason": "no match"}
+    letters.parent.mkdir(parents=True, exist_ok=True)
+    letters.write_text(json.dumps({**letter, "offset": 0, "event": "Failed password from nowhere"}) + "\n")
+    page.browser.get(f"{url}/pipelines/security/ssh")
+    page.until(lambda: page.button("Dead letters")).click()
+    page.until(lambda: page.find(".letters pre .matched").text.strip() == "Failed password from")
+    assert "expected %{IP:source.ip}" in page.find(".letters .why").text
+    assert page.violations() == []
+    letters.unlink()
+    page.browser.get(f"{url}/pipelines/web/users")
+    page.until(lambda: page.all(".graph-node"))
 
 
 def replay_dead_letter(page: Page, engine: FakeEngine, run: FakeRun) -> None:

@@ -71,7 +71,7 @@ export function DeadGroups({ name, rejected }) {
         <article key={`${group.at} ${group.code}`}>
           <h3><b>{count(group.events)} ×</b> <span class="tag bad">{group.code}</span> at {group.at} {group.last && <small>last {time(group.last)}</small>}</h3>
           <p>{group.reason}</p>
-          {group.example && <pre tabIndex={0}>{group.stop ? <Stopped row={group} /> : group.example}</pre>}
+          {group.example && <pre tabIndex={0}>{group.stop ? <Stopped row={{ text: group.example, stop: group.stop }} /> : group.example}</pre>}
           <span class="actions">
             {group.example && <button class="quiet small" onClick={() => tryNow(name, group.example)}>Try with the pipeline as it is now</button>}
             {isStored && <Settle name={name} letters={group.events} filter={{ at: group.at, code: group.code }} />}
