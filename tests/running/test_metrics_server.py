@@ -79,6 +79,45 @@ def test_the_dashboard_asks_for_metrics_that_there_are(url: str) -> None:
     assert {name for name in given if "_lag_" in name} <= asked
 
 
+def test_queries_of_the_dashboard_name_labels_that_their_metrics_have(url: str) -> None:
+    panels = json.loads((ROOT / "docs" / "grafana-dashboard.json").read_text("utf-8"))["panels"]
+    labels: dict[str, set[str]] = {}
+    for name, text in re.findall(r"^(sluice_\w+)\{(.*)\} ", get(f"{url}/metrics")[1], re.M):
+        labels.setdefault(name, set()).update(re.findall(r'(\w+)="', text))
+
+    for query in (target["expr"] for panel in panels for target in panel["targets"]):
+        (metric,) = re.findall(r"sluice_\w+", query)
+        grouped = {name for names in re.findall(r"by \(([^)]*)\)", query) for name in names.split(", ")}
+        selected = set(re.findall(r'(\w+)(?:=~|=)"', query))
+        assert (query, (grouped | selected) - labels[metric]) == (query, set())
+        assert ("rate(" in query or "increase(" in query) == metric.endswith("_total"), query
+
+
+def test_the_dashboard_is_one_that_grafana_imports() -> None:
+    """By "JSON model" in Grafana's documentation."""
+    dashboard = json.loads((ROOT / "docs" / "grafana-dashboard.json").read_text("utf-8"))
+    panels = dashboard["panels"]
+
+    assert isinstance(dashboard["schemaVersion"], int)
+    assert {"title", "uid", "time", "templating"} <= dashboard.keys()
+    assert len(dashboard["uid"]) <= 40
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    cells = [
+        (column, row)
+        for at in (panel["gridPos"] for panel in panels)
+        for column in range(at["x"], at["x"] + at["w"])
+        for row in range(at["y"], at["y"] + at["h"])
+    ]
+    assert len(set(cells)) == len(cells)
+    assert max(column for column, _ in cells) < 24
+    variables = {f"${{{one['name']}}}" for one in dashboard["templating"]["list"]}
+    assert {panel["datasource"]["uid"] for panel in panels} <= variables
+    for panel in panels:
+        assert panel["title"], panel["id"]
+        references = [target["refId"] for target in panel["targets"]]
+        assert len(set(references)) == len(references) > 0
+
+
 def test_health_and_readiness_follow_the_state_of_pipelines(url: str, run: SupervisedRun) -> None:
     assert [get(f"{url}/{name}")[0] for name in ("health", "ready")] == [200, 200]
 
