@@ -154,7 +154,12 @@ class Page:
         from selenium.webdriver import ActionChains, Keys
 
         ActionChains(self.browser).key_down(Keys.CONTROL).send_keys(" ").key_up(Keys.CONTROL).perform()
-        found = self.until(lambda: [one.text for one in self.all(".cm-tooltip-autocomplete .cm-completionLabel")])
+
+        def shown() -> list[str]:
+            texts = [one.text for one in self.all(".cm-tooltip-autocomplete .cm-completionLabel")]
+            return texts if all(texts) else []  # a label without its text yet
+
+        found = self.until(shown)
         ActionChains(self.browser).send_keys(Keys.ESCAPE).perform()
         return list(found)
 
