@@ -4,7 +4,8 @@ those behind a condition. Otherwise they name the expression and the values that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from etl.api import cut
 from etl.expressions.analysis import analyse, bind_tree, evaluate_bound
+from etl.expressions.output_limit import MAX_CHARACTERS, TOO_LONG
 from etl.expressions.rows import Evaluation, merge_failures
 from etl.expressions.tree import parse
 
@@ -22,6 +24,34 @@ _MAX_VALUES = 5
 
 _FIRST_ARGUMENT_ONLY = frozenset(["coalesce", "nvl", "nvl2", "ifnull", "if", "iff"])
 """Functions that evaluate only their first argument for each event."""
+
+
+MAX_ELEMENTS = 1 << 20
+"""Elements of one array that Spark lists or repeats."""
+
+_AFFIX = r"(?:[^#0-9,.;'%‰¤E]|'[^']*')*"
+_DIGITS = r"(?:(?:#+,)*#*(?:0+,)*0+(?:\.0*#*)?|(?:#+,)*#+(?:\.0*#*)?|\.0+#*|\.#+)(?:E0+)?"
+_NUMBER = f"{_AFFIX}(?:[%‰]{_AFFIX})?{_DIGITS}{_AFFIX}|{_AFFIX}{_DIGITS}{_AFFIX}[%‰]{_AFFIX}"
+NUMBER_PATTERN = f"^(?:(?:{_NUMBER})(?:;(?:{_NUMBER}))?)?$"
+"""Patterns of Java's DecimalFormat: none that it refuses, and all with digits but for a few of no use, such as `0;`."""
+
+_REFUSED: Mapping[str, tuple[str, Callable[..., bool]]] = {
+    "repeat": (TOO_LONG, lambda text, count: count * max(len(text or ""), 1) > MAX_CHARACTERS),
+    "space": (TOO_LONG, lambda count: count > MAX_CHARACTERS),
+    "lpad": (TOO_LONG, lambda text, count, *filling: count > MAX_CHARACTERS),
+    "rpad": (TOO_LONG, lambda text, count, *filling: count > MAX_CHARACTERS),
+    "array_repeat": (f"the array would have more than {MAX_ELEMENTS:,} elements", lambda one, count: count > MAX_ELEMENTS),
+    "array_insert": (f"the array would have more than {MAX_ELEMENTS:,} elements", lambda _, at, one: abs(at) > MAX_ELEMENTS),
+    "sequence": (
+        f"the array would have more than {MAX_ELEMENTS:,} elements",
+        lambda first, last, step=1: abs(last - first) > MAX_ELEMENTS * abs(step),
+    ),
+    "format_number": (
+        "format_number takes a number of digits, or a pattern such as '#,##0.00'",
+        lambda number, pattern: isinstance(pattern, str) and not re.match(NUMBER_PATTERN, pattern),
+    ),
+}
+"""Function → the reason for which a call is refused, and whether it is. An argument that only Spark computes is None."""
 
 
 def describe_failures(text: str, rows: pa.RecordBatch) -> list[str]:
@@ -45,6 +75,29 @@ def _failures_of_parts(node: Any, rows: pa.RecordBatch, parts_of: Callable[[Any]
         yield from _failures_of_parts(part, rows, parts_of)
     if type(node).__name__ == "Anonymous" and str(node.this).lower() == "raise_error" and len(node.expressions) == 1:
         yield from _raised_texts(node.expressions[0], rows)
+    if type(node).__name__ == "Anonymous" and str(node.this).lower() in _REFUSED:
+        yield _refused_calls(node, rows)
+
+
+def _refused_calls(node: Any, rows: pa.RecordBatch) -> Evaluation:
+    """The rows for which a call would be too large, or has a pattern that there is not."""
+    reason, is_refused = _REFUSED[str(node.this).lower()]
+    arguments = []
+    for one in node.expressions:
+        analysis, bound = bind_tree(one, rows.schema, "")
+        values: Any = [None] * rows.num_rows
+        if bound.run is not None:
+            columns = {name: rows.column(name) for name in analysis.fields}
+            values = evaluate_bound(bound.run, columns, rows.num_rows, bound.type).values.to_pylist()
+        arguments.append(values)
+    failed = []
+    for row in zip(*arguments, strict=True):
+        try:
+            failed.append(is_refused(*row))
+        except TypeError:  # of an argument that is not known, or of another number of arguments
+            failed.append(False)
+    reasons = [reason if one else None for one in failed]
+    return Evaluation(pa.nulls(rows.num_rows), pa.array(failed, pa.bool_()), pa.array(reasons, pa.string()))
 
 
 def _raised_texts(message: Any, rows: pa.RecordBatch) -> Iterator[Evaluation]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from etl.expressions import PYTHON_FUNCTIONS
 from etl.expressions.tree import parse
+from etl.steps.call_limits import LIMITS
 from etl.steps.heartbeats import FENCE
 
 if TYPE_CHECKING:
@@ -58,9 +59,7 @@ def null_on_error(events: DataFrame, text: str, spark_sql: str) -> Column:
     value, tries = F.expr(spark_sql), _Tries(events)
     nodes = [part for part in parse(text).walk() if type(part).__name__ == "Anonymous"]
     calls = {str(node.this).lower() for node in nodes}
-    if any(str(node.this).lower() == "format_number" and type(node.expressions[-1]).__name__ != "Literal" for node in nodes):
-        return F.struct(value.alias("value"))
-    if calls & (PYTHON_FUNCTIONS | _KEYS.keys() | {_FROM_ENTRIES}):
+    if calls & (PYTHON_FUNCTIONS | _KEYS.keys() | LIMITS.keys() | {_FROM_ENTRIES}):
         value = tries.rewritten(value)
     return tries.try_struct(value.alias("value"))
 
@@ -104,7 +103,16 @@ class _Tries:
         is_constant = all(one.getClass().getSimpleName() == "Literal" for one in children)
         if (name in _KEYS and not is_constant) or name == _FROM_ENTRIES:
             return self._with_checked_keys(name, expression, children)
+        if name in LIMITS and len(children) in LIMITS[name][1]:
+            return self._with_limit(name, expression, children)
         return self._with_children(expression, children) if children else expression
+
+    def _with_limit(self, name: str, expression: Any, children: list[Any]) -> Any:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        is_refused = LIMITS[name][0](*map(self._column, children))
+        made = self._column(self._with_children(expression, children))
+        return self._expression(F.when(is_refused, F.raise_error(F.lit("a limit"))).otherwise(made))
 
     def _with_tried_arguments(self, expression: Any, children: list[Any]) -> Any:
         from pyspark.sql import functions as F  # noqa: N812

@@ -5,18 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import Schema, SparkStep, without
+from etl.api import PlanError, Schema, SparkStep, without
 from etl.expressions import Evaluation, analyse, compile_expression, quote_name, register
 from etl.expressions.failures import describe_failures
+from etl.steps.call_limits import held_type
 from etl.steps.null_on_error import null_on_error
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 COMPUTED = "values of spark"
 """The column with the values: a struct with a member for each expression, named after its number in the step, which is a
@@ -58,21 +59,38 @@ class SparkValues(SparkStep):
         return found
 
     def apply(self, events: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812
-
         from etl.expressions import schema_of
 
         register(events.sparkSession)
         incoming = schema_of(events)
-        values = [
-            null_on_error(events, one.text, analyse(one.text, incoming).spark_sql).alias(str(number))
+        values = {
+            number: null_on_error(events, one.text, analyse(one.text, incoming).spark_sql)
             for number, one in self.expressions.items()
-        ]
-        after = events.withColumn(COMPUTED, F.struct(*values))
+        }
+        after = events.withColumn(COMPUTED, _named(values))
+        if types := self._types_of_nothing(after):
+            values = {number: one.cast(types[number]) if number in types else one for number, one in values.items()}
+            after = events.withColumn(COMPUTED, _named(values))
         if not self.filters:
             return after
         value = after[quote_name(COMPUTED)]["0"]
         return after.where(value.isNull() | value["value"])
+
+    def _types_of_nothing(self, after: DataFrame) -> dict[int, Any]:
+        """Number of an expression with elements of no type, such as ``array()`` → its type with texts in their place. Raises
+        PlanError for a type that events cannot have."""
+        types: Any = after.schema[COMPUTED].dataType
+        found = {int(member.name): (member.dataType, *held_type(member.dataType)) for member in types}
+        for number, (_, _, mistake) in found.items():
+            if mistake:
+                raise PlanError(f"{' '.join(self.expressions[number].text.split())!r} gives {mistake}")
+        return {number: held for number, (given, held, _) in found.items() if held != given}
+
+
+def _named(values: Mapping[int, Column]) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.struct(*(value.alias(str(number)) for number, value in values.items()))
 
 
 def spark_values(

@@ -11,7 +11,7 @@ import pytest
 from running import Engine, Etl
 
 from connectors.discard import DiscardSink
-from etl.api import OFFSET, Outcome, Step
+from etl.api import OFFSET, Outcome, PlanError, Step
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
 from etl.expressions.failures import describe_failures
@@ -111,12 +111,65 @@ def test_a_map_that_fails_is_rejected_and_does_not_change_the_next_one(spark: Sp
     assert outcome.events["value"].to_pylist() == alone["value"].to_pylist()
 
 
-@pytest.mark.spark
-def test_an_error_that_would_change_the_value_of_the_next_event_ends_the_query(spark: SparkSession) -> None:
-    from pyspark.errors import PySparkException
+LONG = "the text would have more than 1,048,576 characters"
+MANY = "the array would have more than 1,048,576 elements"
 
-    with pytest.raises(PySparkException, match="decimal separators"):
-        run(spark, Set(fields={"value": "format_number(n, if(n = 0, '#,###.0.0', '0.0'))"}))
+LIMITED: Mapping[str, tuple[str, list[int], str]] = {
+    "repeat": ("repeat(soundex(a), if(n = 0, 2147483647, n))", [1], LONG),
+    "space": ("space(length(soundex(a)) * if(n = 0, 300000, 1))", [1], "Spark cannot compute space("),
+    "lpad": ("lpad(soundex(a), if(n = 0, 1000000000, n), 'x')", [1], LONG),
+    "rpad": ("rpad(soundex(a), if(n = 0, 1000000000, n))", [1], LONG),
+    "array_repeat": ("array_repeat(soundex(a), if(n = 0, 1000000000, n))", [1], MANY),
+    "array_repeat of long texts": ("array_repeat(repeat(soundex(a), 1000), if(n = 0, 1000000, n))", [1], "Spark cannot compute"),
+    "array_insert": ("array_insert(array(soundex(a)), if(n = 0, 1000000000, 1), a)", [1], MANY),
+    "sequence": ("transform(sequence(1, if(n = 0, 1000000000, 2)), x -> soundex(a))", [1], MANY),
+    "sequence of times": (
+        "transform(sequence(timestamp'2026-01-01', timestamp'2026-01-02', if(n = 0, interval 1 microsecond, interval 1 hour)), "
+        "x -> soundex(a))",
+        [1],
+        "Spark cannot compute transform(sequence(",
+    ),
+    "sequence of days": ("transform(sequence(date'2026-01-01', date'2026-01-03'), x -> soundex(a))", [], ""),
+    "printf": ("printf(if(n = 0, '%1000000000s', '%5s'), soundex(a))", [1], "Spark cannot compute printf("),
+    "digits": ("format_number(n, if(n = 0, 2000000000, 2))", [1], "Spark cannot compute format_number("),
+    "a pattern": (
+        "format_number(n, if(n = 0, '#,###.0.0', '#,##0.0'))",
+        [1],
+        "format_number takes a number of digits, or a pattern",
+    ),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", LIMITED)
+def test_a_call_that_would_take_all_memory_or_change_the_next_value_is_rejected(spark: SparkSession, name: str) -> None:
+    text, bad, reason = LIMITED[name]
+
+    outcome = run(spark, Set(fields={"value": text}))
+
+    assert outcome.events[OFFSET].to_pylist() == [number for number in range(4) if number not in bad]
+    assert [one.events[OFFSET].to_pylist() for one in outcome.rejects] == ([bad] if bad else [])
+    assert all(one.reasons[0].as_py().startswith(reason) for one in outcome.rejects), outcome.rejects
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("make_interval(n)", "an interval, which events cannot have"),
+        ("array(make_ym_interval(n))", "an interval, which events cannot have"),
+        ("arrays_zip(tags, tags)", "structs with two members 'tags'"),
+        ("array(struct(a, soundex(a) as a))", "structs with two members 'a'"),
+    ],
+)
+def test_a_type_that_events_cannot_have_is_named_before_the_run(spark: SparkSession, text: str, mistake: str) -> None:
+    with pytest.raises(PlanError, match=mistake):
+        run(spark, Set(fields={"value": text}))
+
+
+@pytest.mark.spark
+def test_elements_of_no_type_are_texts(spark: SparkSession) -> None:
+    assert run(spark, Set(fields={"value": "array()"})).events.schema.field("value").type.value_type == pa.string()
 
 
 @pytest.mark.spark
