@@ -127,11 +127,14 @@ def test_statements_of_a_session_are_refused_with_a_reason(statement: str) -> No
         "GROUP BY host, window_start, window_end",
         "TABLE(HOP(SIZE => INTERVAL '1' MINUTE, SLIDE => INTERVAL '10' SECOND, TIMECOL => DESCRIPTOR(t), DATA => TABLE logs)) "
         "GROUP BY host, window_start, window_end",
+        "HOP(TABLE logs, DESCRIPTOR(t), INTERVAL '10' SECOND, INTERVAL '1' MINUTE) AS w GROUP BY host, window_start, window_end",
+        "HOP(DATA => TABLE logs, TIMECOL => DESCRIPTOR(t), SLIDE => INTERVAL '10' SECOND, SIZE => INTERVAL '1' MINUTE) "
+        "GROUP BY host, window_start, window_end",
         "logs GROUP BY HOP(t, INTERVAL '10' SECOND, INTERVAL '1' MINUTE), host",
         "logs GROUP BY window(t, '1 minute', '10 seconds'), host",
     ],
 )
-def test_windows_have_four_notations(window: str) -> None:
+def test_windows_have_several_notations(window: str) -> None:
     [step, _] = compiled(f"{LOGS} SELECT host, sum(bytes) AS n FROM {window}")["streams"]["result_rows"]["steps"]
     assert step == {
         "type": "window",
@@ -337,3 +340,9 @@ CREATE VIEW w AS SELECT x FROM TABLE(grok(TABLE logs, field => 'host', patterns 
     assert wrong == [*right, ("error", "unknown-field", 7)]
     assert found[0].pipeline is not None
     assert list(found[0].pipeline.sinks) == ["o"]
+
+
+def test_a_function_of_a_table_needs_no_table_around_it() -> None:
+    wrapped = "SELECT f.host FROM TABLE(filter(TABLE (SELECT host, bytes FROM logs), where => 'bytes > 1')) AS f"
+    bare = "SELECT f.host FROM filter(TABLE (SELECT host, bytes FROM logs), where => 'bytes > 1') AS f"
+    assert compiled(f"{LOGS} {bare}") == compiled(f"{LOGS} {wrapped}")

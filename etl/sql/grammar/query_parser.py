@@ -50,12 +50,15 @@ class QueryParser(JsonCalls, TypeParser):
         return exp.Case(this=subject, ifs=branches, default=default)
 
     def _parse_table(self, *args: Any, **options: Any) -> Any:
-        """Also ``TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), …))``."""
-        if self._curr and self._curr.text.upper() == "TABLE" and self._next and self._next.token_type == TokenType.L_PAREN:
+        """Also ``TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), …))``, and without ``TABLE(…)`` around it."""
+        is_wrapped = self._is_at("TABLE") and self._next is not None and self._next.token_type == TokenType.L_PAREN
+        if is_wrapped or (self._curr and self._is_table_function()):
             at = self._curr.start
-            self._advance(2)
+            if is_wrapped:
+                self._advance(2)
             call = self._window_call()
-            self._expect(TokenType.R_PAREN, "')'")
+            if is_wrapped:
+                self._expect(TokenType.R_PAREN, "')'")
             node = exp.TableFromRows(this=call)
             node.meta["start"] = at
             alias = self._parse_table_alias()
@@ -110,6 +113,15 @@ class QueryParser(JsonCalls, TypeParser):
         call.meta["partition_by"] = keys
         call.meta["start"] = at
         return call
+
+    def _is_table_function(self) -> bool:
+        """Whether a call follows that takes a table, by its place or by its name ``DATA``."""
+        following = self._tokens[self._index + 1 : self._index + 4]
+        if len(following) < 3 or following[0].token_type != TokenType.L_PAREN:
+            return False
+        first = following[1].text.upper()
+        is_named = first in ("DATA", "TIMECOL", "SIZE", "SLIDE", "STEP", "GAP") and following[2].token_type == TokenType.FARROW
+        return first == "TABLE" or is_named
 
     def _is_nested_call(self) -> bool:
         """Whether a call follows whose first argument is a table: ``step(TABLE t, …)`` or ``step(step(…), …)``."""
