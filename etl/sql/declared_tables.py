@@ -79,7 +79,9 @@ class DeclaredTables:
         """A hint with the name that is probably meant, else with all names."""
         names = [*(one.name for one in self._tables.values()), *(one.name for one in self.views.values())]
         near = get_close_matches(name, names, 1)
-        return f"is {near[0]!r} meant?" if near else f"the tables are {', '.join(names) or 'none'}"
+        if not names:
+            return f"declare it: CREATE TABLE {name} (…) WITH (…)"
+        return f"is {near[0]!r} meant?" if near else f"the tables are {', '.join(names)}"
 
     def source(self, table: CreateTable, hints: Sequence[Option] = ()) -> Relation:
         """The rows of a table, read with further options where a query gives some."""

@@ -346,3 +346,25 @@ def test_a_function_of_a_table_needs_no_table_around_it() -> None:
     wrapped = "SELECT f.host FROM TABLE(filter(TABLE (SELECT host, bytes FROM logs), where => 'bytes > 1')) AS f"
     bare = "SELECT f.host FROM filter(TABLE (SELECT host, bytes FROM logs), where => 'bytes > 1') AS f"
     assert compiled(f"{LOGS} {bare}") == compiled(f"{LOGS} {wrapped}")
+
+
+def test_a_class_of_java_over_groups_is_an_aggregate_to_fill_in(tmp_path: Path) -> None:
+    from etl.sql.functions.stubs import java_functions, stub_file
+    from etl.sql.reading import read_script
+
+    script = f"{LOGS} CREATE FUNCTION spread AS 'com.acme.Spread'; CREATE FUNCTION short AS 'com.acme.Short';"
+    script += "SELECT short(host) AS host, spread(bytes) AS n FROM logs GROUP BY host;"
+    text = stub_file(java_functions(read_script(script)), is_new=True)
+    (tmp_path / "functions.py").write_text(text, "utf-8")
+    (tmp_path / "job.sql").write_text(f"SET 'java.functions' = 'functions.py'; {script}", "utf-8")
+
+    checked = inspect(tmp_path / "job.sql", {})
+
+    assert "class spread:" in text
+    assert "def short(" in text
+    assert checked.problems == ()
+
+
+def test_a_script_without_tables_says_how_one_is_declared() -> None:
+    [error] = compile_script("SELECT a FROM t", installed()).errors
+    assert error.hint == "declare it: CREATE TABLE t (…) WITH (…)"

@@ -34,6 +34,7 @@ class JavaFunction:
     result: str
     row: tuple[str, ...] | None = None
     """The columns of a table function."""
+    is_aggregate: bool = False
 
     @property
     def python_name(self) -> str:
@@ -44,12 +45,28 @@ class JavaFunction:
         """The function in Python: whoever fills it in replaces its last line."""
         parameters = ", ".join(f"{name}: {type_} | None" for name, type_ in self.parameters)
         raised = f'    raise NotImplementedError("write what {self.target} computes")\n'
+        if self.is_aggregate:
+            return self._aggregate_code(parameters, raised)
         if self.row is None:
             return f'def {self.python_name}({parameters}) -> {self.result}:\n    """{self.target} of Java."""\n{raised}'
         row = f"{self.python_name.title().replace('_', '')}Row"
         members = "".join(f"    {name}: str\n" for name in self.row)
         function = f'def {self.python_name}({parameters}) -> Iterator[{row}]:\n    """{self.target} of Java."""\n{raised}'
         return f'class {row}(TypedDict):\n    """A row of {self.python_name}()."""\n\n{members}\n\n{function}'
+
+    def _aggregate_code(self, parameters: str, raised: str) -> str:
+        state = f"{self.python_name.title().replace('_', '')}State"
+        signatures = (
+            f"create(self) -> {state}",
+            f"add(self, state: {state}, {parameters}) -> {state}",
+            f"merge(self, a: {state}, b: {state}) -> {state}",
+            f"finish(self, state: {state}) -> {self.result} | None",
+        )
+        methods = "\n\n".join(f"    def {one}:\n    {raised}".rstrip("\n") for one in signatures)
+        members = f'    """What {self.python_name} keeps of a group."""\n\n    total: float\n    count: int\n'
+        return (
+            f'class {state}(NamedTuple):\n{members}\n\nclass {self.python_name}:\n    """{self.target} of Java."""\n\n{methods}\n'
+        )
 
 
 def java_functions(script: Script) -> list[JavaFunction]:
@@ -67,7 +84,9 @@ def java_functions(script: Script) -> list[JavaFunction]:
 def stub_file(functions: Sequence[JavaFunction], *, is_new: bool) -> str:
     """The text of the file, or what is added to one that exists."""
     has_rows = any(one.row is not None for one in functions)
-    imports = "from collections.abc import Iterator\nfrom typing import TypedDict\n\n\n" if has_rows else ""
+    typed = [name for name, has in (("NamedTuple", any(one.is_aggregate for one in functions)), ("TypedDict", has_rows)) if has]
+    iterator = "from collections.abc import Iterator\n" if has_rows else ""
+    imports = f"{iterator}from typing import {', '.join(typed)}\n\n\n" if typed else ""
     about = '"""Functions of a script that were written in Java."""\n\n' if is_new else "\n\n"
     return about + imports + ("" if imports or not is_new else "\n") + "\n\n".join(one.code() for one in functions)
 
@@ -107,7 +126,21 @@ def _function(
         parameters = tuple((f"{name}{number}", type_) for number, (name, type_) in enumerate(parameters, 1))
     row = next((found for found in map(_row, calls) if found is not None), None)
     result = next((found for call in calls if (found := _target_type(call, statements))), "str")
-    return JavaFunction(statement.name, statement.target, parameters, result, row)
+    is_aggregate = row is None and len(parameters) == 1 and any(map(_is_aggregate, calls))
+    return JavaFunction(statement.name, statement.target, parameters, result, row, is_aggregate)
+
+
+def _is_aggregate(call: Any) -> bool:
+    """Whether a call in the list of a SELECT with GROUP BY, or in its HAVING, has columns that are not keys of the groups."""
+    from sqlglot import exp
+
+    select, inside = call.find_ancestor(exp.Select), call.find_ancestor(exp.AggFunc, exp.Where, exp.Group)
+    group = select.args.get("group") if select is not None else None
+    if group is None or (inside is not None and inside.find_ancestor(exp.Select) is select):
+        return False
+    keys = {one.sql() for one in group.expressions}
+    columns = [one for value in call.expressions for one in value.find_all(exp.Column)]
+    return bool(columns) and call.sql() not in keys and any(one.sql() not in keys for one in columns)
 
 
 def _parameter(number: int, value: Any, types: Mapping[str, str]) -> tuple[str, str]:
