@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from etl.expressions import PYTHON_FUNCTIONS
+from etl.expressions.call_limits import LIMITS
 from etl.expressions.tree import parse
-from etl.steps.call_limits import LIMITS
 from etl.steps.heartbeats import FENCE
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from etl.api import PlanError, Schema, SparkStep, without
 from etl.expressions import Evaluation, analyse, compile_expression, quote_name, register
+from etl.expressions.call_limits import held_type
 from etl.expressions.failures import describe_failures
-from etl.steps.call_limits import held_type
 from etl.steps.null_on_error import null_on_error
 
 if TYPE_CHECKING:
