@@ -6,12 +6,14 @@ import runpy
 from etl.lean import obey
 
 if __name__ == "__main__":
+    from etl.spark.startup.worker_preload import prefer_installed_pyspark, prepare
+
+    prefer_installed_pyspark()
     obey()
 
     from etl.columns.compiler_memory import shed_compiler
     from etl.segment.preopened_steps import open_steps
     from etl.spark.reports.log_relay import relay_worker_logs
-    from etl.spark.startup.worker_preload import prepare
 
     prepare()
     relay_worker_logs()
