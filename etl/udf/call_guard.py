@@ -73,7 +73,6 @@ class CallGuard:
     def __enter__(self) -> Self:
         self.calls += 1
         self._calls_before = self.calls
-        self._is_over = False
         _watchdog.watch(self)
         if self._in_main:
             self._previous = _set_handler(signal.SIGALRM, self._on_tick)
@@ -82,6 +81,7 @@ class CallGuard:
         else:
             self._over, self._has_raised = threading.Event(), False
             threading.Thread(target=self._raise_when_over, args=(self._over,), name="call guard", daemon=True).start()
+        self._is_over = False  # last: a tick that comes before, also a late one of the guard before, is ignored
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -135,7 +135,7 @@ class CallGuard:
     def _raise_when_over(self, over: threading.Event) -> None:
         while not over.wait(self.seconds):
             with self._raising:
-                if not over.is_set() and self._is_same_call():
+                if not (over.is_set() or self._is_over) and self._is_same_call():
                     raise_in_thread(self._thread, _timeout_class(self.seconds))
                     self._has_raised = True
 
