@@ -368,3 +368,10 @@ def test_a_class_of_java_over_groups_is_an_aggregate_to_fill_in(tmp_path: Path) 
 def test_a_script_without_tables_says_how_one_is_declared() -> None:
     [error] = compile_script("SELECT a FROM t", installed()).errors
     assert error.hint == "declare it: CREATE TABLE t (…) WITH (…)"
+
+
+def test_unknown_keys_of_a_join_are_reported_once_under_their_names(tmp_path: Path) -> None:
+    query = "SELECT a.host FROM logs AS a JOIN logs AS b ON a.hots_id = b.other_id AND a.t BETWEEN b.t AND b.t"
+    (tmp_path / "job.sql").write_text(f"{LOGS}{query}", "utf-8")
+    problems = [one for one in inspect(tmp_path / "job.sql", {}).problems if one.severity == "error"]
+    assert [one.message for one in problems] == ["there is no column 'a.hots_id'", "there is no column 'b.other_id'"]

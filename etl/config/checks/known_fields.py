@@ -22,7 +22,7 @@ ABOUT_FIELDS = frozenset({UNKNOWN_FIELD, "wrong-type", "field-conflict", "union-
 ABOUT_OTHERS = frozenset({"bad-rule", "unused-option", "useless-option"})
 """Codes of findings that may be consequences of an error in another option or in a part of the value."""
 
-_NAMED = re.compile(r"(?:there is|the stream has) no field '([^']+)'")
+_NAMED = re.compile(r"(?:there is no|the stream has no|side has no|neither side has a) field '([^']+)'")
 _PROBE = "a_field_that_no_step_names"
 
 
