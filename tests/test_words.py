@@ -54,8 +54,8 @@ def test_no_name_is_a_riddle() -> None:
 VARIABLE = re.compile(
     r"""
     (?:^[ \t]*(?:for\ )?(?:\w+,\ )*|[(,]\ ?|self\._?)
-    (?P<name>most|least|wanted|unwanted|places?)
-    (?:,\ \w+)*(?:\ =\ |\ in\ |:\ (?:[A-Z]|int|str|bool|float|bytes|list|dict|set|tuple|pa\.|np\.))
+    (?P<name>most|least|wanted|unwanted|places?|kept|seen|told|said|asked)
+    (?:,\ \w+)*(?:\ [:|&+]?=\ |\ in\ |:\ (?:[A-Z]|int|str|bool|float|bytes|list|dict|set|frozenset|tuple|pa\.|np\.))
     """,
     re.MULTILINE | re.VERBOSE,
 )
@@ -69,7 +69,9 @@ def test_variables_are_called_by_what_they_hold() -> None:
         for text in [path.read_text("utf-8")]
         for found in VARIABLE.finditer(text)
     ]
-    assert wrong == [], "name the bound (max_rows), what is requested, the index, offset, address or location"
+    assert wrong == [], (
+        "name the bound (max_rows), what is requested, the index, offset, address or location, what remains or is known"
+    )
 
 
 PHRASES = re.compile(

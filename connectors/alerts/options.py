@@ -55,8 +55,10 @@ class AlertOptions(Sink):
     def open(self, task: Task) -> AlertWriter:
         """Return a writer that renders the events of a split which a message can contain; the driver sends them."""
         parsed = {name: (TextTemplate.parse(text), escape) for name, (text, escape) in self.templates().items()}
-        kept = self.max_events if self.digest else self.throttle.limit
-        return AlertWriter(lambda batch: {name: render(one, batch, escape) for name, (one, escape) in parsed.items()}, kept)
+        max_rendered = self.max_events if self.digest else self.throttle.limit
+        return AlertWriter(
+            lambda batch: {name: render(one, batch, escape) for name, (one, escape) in parsed.items()}, max_rendered
+        )
 
     def commit_messages(self, folder: str, sender: MessageSender) -> AlertCommitter:
         """Return what sends the messages, in the driver."""
@@ -66,10 +68,10 @@ class AlertOptions(Sink):
 
 @dataclass
 class AlertWriter:
-    """Writer: renders the first ``kept`` events, and counts the others, of which no message has the text. Memory: these texts."""
+    """Writer: renders the first ``max_rendered`` events and only counts the others. Memory: the rendered texts."""
 
     render: Callable[[pa.RecordBatch], Mapping[str, pa.Array]]
-    kept: int
+    max_rendered: int
     _texts: list[tuple[str, ...]] = field(default_factory=list, init=False)
     _events: int = field(default=0, init=False)
 
@@ -79,7 +81,7 @@ class AlertWriter:
 
     def write(self, batch: pa.RecordBatch) -> Result:
         """Render the events that a message can have."""
-        shown = batch.slice(0, self.kept - len(self._texts))
+        shown = batch.slice(0, self.max_rendered - len(self._texts))
         if shown.num_rows:
             self._texts += zip(*(texts.to_pylist() for texts in self.render(shown).values()), strict=True)
         self._events += batch.num_rows

@@ -58,13 +58,15 @@ def nested_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def pruned_schema(table: pa.Schema, names: set[str]) -> pa.Schema:
     """The columns of a table that have at least one of these flat names."""
-    return pa.schema([kept for column in table if (kept := _pruned(column, column.name, names)) is not None])
+    return pa.schema([pruned_field for column in table if (pruned_field := _pruned(column, column.name, names)) is not None])
 
 
 def _pruned(column: pa.Field, name: str, names: set[str]) -> pa.Field | None:
     if not kinds.is_struct(column.type):
         return column if name in names else None
-    members = [kept for member in column.type if (kept := _pruned(member, f"{name}.{member.name}", names)) is not None]
+    members = [
+        pruned_member for member in column.type if (pruned_member := _pruned(member, f"{name}.{member.name}", names)) is not None
+    ]
     return column.with_type(pa.struct(members)) if members else None
 
 

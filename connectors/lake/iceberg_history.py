@@ -51,8 +51,8 @@ def expire(table: Table, before_ms: int) -> int:
     if set(table.metadata.refs) - {"main"}:
         return 0
     history = list(ancestors(table))
-    kept = [one for one in history if one.timestamp_ms >= before_ms] or history[:1]
-    expired = history[len(kept) :][-MAX_EXPIRED:]
+    remaining_snapshots = [one for one in history if one.timestamp_ms >= before_ms] or history[:1]
+    expired = history[len(remaining_snapshots) :][-MAX_EXPIRED:]
     if not expired:
         return 0
     oldest = history[len(history) - len(expired) - 1]

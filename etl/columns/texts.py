@@ -228,10 +228,12 @@ def _take_views(array: pa.Array, rows: Any) -> pa.Array:
 
     rows = np.ascontiguousarray(rows, np.int64)
     bits, views, *data = array.buffers()
-    kept, valid = np.empty((len(rows), 4), np.uint32), np.zeros(len(rows) + 7 >> 3, np.uint8)
-    at = np.uint64(kept.ctypes.data)
+    new_views, valid = np.empty((len(rows), 4), np.uint32), np.zeros(len(rows) + 7 >> 3, np.uint8)
+    at = np.uint64(new_views.ctypes.data)
     nulls = choose_views(address_of(views), address_of(bits), np.int64(array.offset), rows, at, valid)
-    return pa.Array.from_buffers(pa.string_view(), len(rows), [pa.py_buffer(valid) if nulls else None, pa.py_buffer(kept), *data])
+    return pa.Array.from_buffers(
+        pa.string_view(), len(rows), [pa.py_buffer(valid) if nulls else None, pa.py_buffer(new_views), *data]
+    )
 
 
 def _views(array: pa.Array) -> Any:

@@ -98,7 +98,7 @@ def _run_steps(candidate: Candidate, given: Sequence[pa.RecordBatch | Rejects]) 
         _run_pipeline(candidate, last_streams, given, folder)
         batches = [batch for leaf in last_streams for batch in read_captured(folder / leaf) if batch.num_rows]
         dead = {offset for batch in read_captured(folder / LETTERS) for offset in batch.column("offset").to_pylist()}
-    good = [kept for batch in batches if (kept := _parsed_events(candidate, batch)).num_rows]
+    good = [parsed for batch in batches if (parsed := _parsed_events(candidate, batch)).num_rows]
     offsets = {offset for batch in good for offset in batch.column(OFFSET).to_pylist()}
     unread = tuple(islice(_texts_without(given, offsets), MAX_UNREAD_EXAMPLES))
     return Match(candidate, events, len(offsets), len(dead - offsets), _mean_fields(candidate, good), good, unread)

@@ -287,15 +287,15 @@ class Draft:
     def finish(self) -> None:
         """Drop the temporary fields, and parsers of open objects that nothing reads."""
         self._prune()
-        kept: list[DraftStep] = []
+        remaining_steps: list[DraftStep] = []
         waiting: list[str] = []
         for step in self.steps:
             if step.options.get("fields") == {} and not step.options.get("rest"):
                 waiting += step.comments
             else:
                 step.comments, waiting = [*waiting, *step.comments], []
-                kept.append(step)
-        self.steps, self.last_comments = kept, [*waiting, *self.last_comments]
+                remaining_steps.append(step)
+        self.steps, self.last_comments = remaining_steps, [*waiting, *self.last_comments]
         self.drop(self.temporary)
 
     def _prune(self) -> None:

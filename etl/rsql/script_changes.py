@@ -132,9 +132,9 @@ def _retain(steps: StepList, call: FunctionCall, target: str | None, flag: str |
     for name in names:
         if not scope.has(name) and not scope.members(name):
             steps.set(name, "cast(null as string)")
-    kept = [one for name in names for one in ([name] if scope.has(name) else scope.members(name))]
-    steps.add({"type": "keep", "fields": kept})
-    scope.drop([name for name in scope.names if name not in kept])
+    retained_names = [one for name in names for one in ([name] if scope.has(name) else scope.members(name))]
+    steps.add({"type": "keep", "fields": retained_names})
+    scope.drop([name for name in scope.names if name not in retained_names])
 
 
 def _names_no_field(steps: StepList, call: FunctionCall, *, quoted: bool) -> bool:

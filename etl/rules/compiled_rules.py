@@ -85,8 +85,8 @@ def drop_failing_rules(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> Ru
     """The set without the rules that cannot be evaluated on these fields; these become problems."""
     problems = compile_rules(rules, taxonomy, schema).problems
     wrong = {(one.file, one.line, one.rule) for one in problems} - {(one.file, one.line, one.rule) for one in rules.problems}
-    kept = tuple(rule for rule in rules.rules if (rule.file, rule.line, rule.title) not in wrong)
-    return replace(rules, rules=kept, problems=problems)
+    valid_rules = tuple(rule for rule in rules.rules if (rule.file, rule.line, rule.title) not in wrong)
+    return replace(rules, rules=valid_rules, problems=problems)
 
 
 def drop_bad_sql(rules: RuleSet, columns: Sequence[str] | None) -> RuleSet:
@@ -96,8 +96,8 @@ def drop_bad_sql(rules: RuleSet, columns: Sequence[str] | None) -> RuleSet:
     """
     wrong = {rule: message for rule in rules.rules if (message := _find_error_for_any_type(rule, columns))}
     problems = [*rules.problems, *(RuleProblem(rule.file, rule.line, message, rule.title) for rule, message in wrong.items())]
-    kept = tuple(rule for rule in rules.rules if rule not in wrong)
-    return replace(rules, rules=kept, problems=tuple(sorted(problems, key=lambda one: (one.file, one.line))))
+    valid_rules = tuple(rule for rule in rules.rules if rule not in wrong)
+    return replace(rules, rules=valid_rules, problems=tuple(sorted(problems, key=lambda one: (one.file, one.line))))
 
 
 def match_event(rule: Rule, event: Mapping[str, Any], taxonomy: Taxonomy) -> bool | str:

@@ -61,8 +61,8 @@ def drop_own_ids(own: RuleSet, found: RuleSet) -> RuleSet:
         for rule in found.rules
         if rule.id in known
     ]
-    kept = tuple(rule for rule in found.rules if rule.id not in known)
-    return replace(found, rules=kept, problems=(*found.problems, *problems))
+    remaining_rules = tuple(rule for rule in found.rules if rule.id not in known)
+    return replace(found, rules=remaining_rules, problems=(*found.problems, *problems))
 
 
 def combine(own: RuleSet, found: RuleSet) -> RuleSet:

@@ -25,20 +25,20 @@ def report_lines(rules: RuleSet, taxonomy: Taxonomy, columns: Sequence[str] | No
     """``columns`` are the stream's fields, None if they are unknown."""
     yield from (f"{path}: {NO_RULE}" for path in rules.empty)
     adapted = [(rule, taxonomy.adapt(rule)) for rule in rules.rules]
-    kept = [one for _, one in adapted if one is not None]
+    usable_rules = [one for _, one in adapted if one is not None]
     yield f"{count_noun(len(rules.rules), 'rule')} loaded, {count_noun(len(rules.problems), 'problem')}, version {rules.version}"
-    if len(kept) < len(adapted):
-        yield f"{len(adapted) - len(kept):,} of them are for events of other log sources: {_other_sources(adapted)}"
-    each = [list(dict.fromkeys(leaf.predicate for leaf in leaves(rule.condition))) for rule in kept]
+    if len(usable_rules) < len(adapted):
+        yield f"{len(adapted) - len(usable_rules):,} of them are for events of other log sources: {_other_sources(adapted)}"
+    each = [list(dict.fromkeys(leaf.predicate for leaf in leaves(rule.condition))) for rule in usable_rules]
     distinct = {predicate for one in each for predicate in one}
     yield f"{count_noun(sum(map(len, each)), 'predicate')}, {len(distinct):,} of them distinct"
-    yield from _field_lines(kept, distinct, columns)
+    yield from _field_lines(usable_rules, distinct, columns)
     yield from _correlation_lines(rules, taxonomy, columns)
-    yield from _cost_lines(kept)
+    yield from _cost_lines(usable_rules)
 
 
 def _other_sources(adapted: Sequence[tuple[Rule, Rule | None]]) -> str:
-    others = Counter("/".join(value for _, value in rule.logsource) for rule, kept in adapted if kept is None)
+    others = Counter("/".join(value for _, value in rule.logsource) for rule, usable in adapted if usable is None)
     return ", ".join(f"{name} {count}" for name, count in others.most_common(MAX_SHOWN))
 
 

@@ -90,14 +90,14 @@ def _needed_packages() -> list[Distribution]:
         raise EtlError(f"{MAIN} is not installed here, so its packages are unknown: pip install {MAIN}") from error
     first += [one for one in distributions() if any(entry.group == GROUP for entry in one.entry_points)]
     found: dict[str, Distribution] = {}
-    seen: set[tuple[str, frozenset[str]]] = set()
+    visited: set[tuple[str, frozenset[str]]] = set()
     waiting = [(one, _ALL) for one in first]
     while waiting:
         package, extras = waiting.pop()
         name = _canonical(package.metadata["Name"])
-        if (name, extras) in seen:
+        if (name, extras) in visited:
             continue
-        seen.add((name, extras))
+        visited.add((name, extras))
         found[name] = package
         for required, its_extras in _requirements(package, extras):
             try:

@@ -27,9 +27,9 @@ class CharClass:
             if self.others and self.wide != other.wide:
                 return CharClass(ascii_, (), True) if not (self.wide and other.wide) else _no_form()
             return CharClass(ascii_, tuple(dict.fromkeys(self.wide + other.wide)), self.others)
-        kept, added = (self, other) if self.others else (other, self)
-        if not kept.wide or not added.wide or kept.wide == added.wide:
-            return CharClass(ascii_, kept.wide if not added.wide else (), True)
+        open_class, added = (self, other) if self.others else (other, self)
+        if not open_class.wide or not added.wide or open_class.wide == added.wide:
+            return CharClass(ascii_, open_class.wide if not added.wide else (), True)
         return _no_form()
 
     def intersection(self, other: CharClass) -> CharClass:

@@ -109,8 +109,8 @@ def scan(
                     if state < running:
                         if state == 0:
                             break
-                        kept = row << _BYTE
-                        while here < end and runs[kept + np.uint64(load_byte(here))] != 0:
+                        run_row = row << _BYTE
+                        while here < end and runs[run_row + np.uint64(load_byte(here))] != 0:
                             here += ONE
                     elif state < finding:
                         stop = row - (np.uint64(running) >> wide)

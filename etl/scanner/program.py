@@ -134,11 +134,11 @@ def _goes_on_inside(program: Program, then: int) -> bool:
 
 def _reachable(program: Program, at: int, passes: Callable[[int], bool]) -> Iterator[int]:
     """The instructions reached without reading a byte; a path ends at an instruction for which ``passes`` is false."""
-    seen, waiting = set(), [at]
+    visited, waiting = set(), [at]
     while waiting:
         at = waiting.pop()
-        if at not in seen:
-            seen.add(at)
+        if at not in visited:
+            visited.add(at)
             yield at
             if passes(at):
                 waiting += (

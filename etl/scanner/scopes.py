@@ -15,13 +15,13 @@ Numbered = list[tuple[int, Thread]]
 
 def normalise(threads: Sequence[Thread]) -> list[tuple[int, Thread]]:
     """Reduce the scopes of the threads and number them from 0; returns the remaining threads with their original indexes."""
-    kept = list(enumerate(threads))
+    numbered_threads = list(enumerate(threads))
     while True:
-        reduced = _without_repeats(_cut_after_match(_without_closed(kept)))
+        reduced = _without_repeats(_cut_after_match(_without_closed(numbered_threads)))
         reduced = _without_twins(reduced)
-        if reduced == kept:
-            return _renumber(kept)
-        kept = reduced
+        if reduced == numbered_threads:
+            return _renumber(numbered_threads)
+        numbered_threads = reduced
 
 
 def _without_closed(threads: Numbered) -> Numbered:
@@ -47,12 +47,12 @@ def _without_repeats(threads: Numbered) -> Numbered:
 
 def _without_twins(threads: Numbered) -> Numbered:
     """Of two entries whose threads are at the same instructions, remove the less preferred: it cannot win."""
-    seen: set[tuple[tuple[int, Scopes], ...]] = set()
+    known_members: set[tuple[tuple[int, Scopes], ...]] = set()
     for entry in _entries(threads):
         members = tuple([(thread.at, _relative_to(entry, thread.scopes)) for _, thread in threads if _is_in(entry, thread)])
-        if members in seen:
+        if members in known_members:
             return [(n, thread) for n, thread in threads if not _is_in(entry, thread)]
-        seen.add(members)
+        known_members.add(members)
     return threads
 
 

@@ -141,8 +141,8 @@ def _keep_fields(step: dict[str, Any], used: str) -> None:
             return True
         return name.lower() in (words if _WORD.fullmatch(name) else used)
 
-    kept = {name: text for name, text in fields.items() if is_needed(name, text)}
-    step["fields"] = kept or dict([next(iter(fields.items()))])
+    needed_fields = {name: text for name, text in fields.items() if is_needed(name, text)}
+    step["fields"] = needed_fields or dict([next(iter(fields.items()))])
     if "paths" in step:
         step["paths"] = {name: path for name, path in step["paths"].items() if name in step["fields"]}
         if not step["paths"]:

@@ -58,11 +58,11 @@ def filtered_sides(
     What is filtered before a join is not remembered. ``side`` is that of an outer join, whose rows without a match pass ON.
     """
     of = {id(part): sides_of(part, left.scope, right.scope) for part in (*on, *where)}
-    kept = {"": ("left", "right"), "LEFT": ("left",), "RIGHT": ("right",)}.get(side, ())
+    preserved_sides = {"": ("left", "right"), "LEFT": ("left",), "RIGHT": ("right",)}.get(side, ())
     matched = {"": ("left", "right"), "LEFT": ("right",), "RIGHT": ("left",)}.get(side, ())
     movable = [
         (part, of[id(part)])
-        for parts, sides in ((on, matched), (where, kept))
+        for parts, sides in ((on, matched), (where, preserved_sides))
         for part in parts
         for one in sides
         if of[id(part)] == {one}

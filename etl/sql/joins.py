@@ -34,8 +34,8 @@ def without_times(scope: Scope) -> Scope:
 def without_columns(relation: Relation, columns: Sequence[SqlColumn]) -> Relation:
     """The relation without the columns of a right side that USING names: both sides have one column for them."""
     names = {(one.qualifier, one.name) for one in columns}
-    kept = tuple(one for one in relation.columns if (one.qualifier, one.name) not in names)
-    return replace(relation, scope=replace(relation.scope, columns=kept)) if columns else relation
+    remaining_columns = tuple(one for one in relation.columns if (one.qualifier, one.name) not in names)
+    return replace(relation, scope=replace(relation.scope, columns=remaining_columns)) if columns else relation
 
 
 def with_own_keys(right: Relation, condition: JoinCondition, kind: str, at: int, *, is_left_open: bool = False) -> Relation:

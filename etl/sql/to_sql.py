@@ -200,12 +200,12 @@ class _Writer:
                         found.setdefault(source, {**step, "time": time})
         return found
 
-    def _sources(self, name: str, seen: frozenset[str] = frozenset()) -> frozenset[str]:
+    def _sources(self, name: str, visited: frozenset[str] = frozenset()) -> frozenset[str]:
         """The sources whose events a stream reads."""
         if name in self.pipeline["sources"]:
             return frozenset({name})
-        inputs = _inputs((self.pipeline["streams"].get(name) or {}).get("from")) if name not in seen else []
-        return frozenset().union(*(self._sources(one, seen | {name}) for one in inputs))
+        inputs = _inputs((self.pipeline["streams"].get(name) or {}).get("from")) if name not in visited else []
+        return frozenset().union(*(self._sources(one, visited | {name}) for one in inputs))
 
     def _view(self, name: str, stream: Mapping[str, Any], before: Sequence[str]) -> str:
         inputs, steps = _inputs(stream.get("from")), stream.get("steps") or []

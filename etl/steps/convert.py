@@ -65,9 +65,9 @@ class Convert(ArrowStep):
 
     def fields(self, incoming: Schema) -> Schema:
         given = fields_without_values(incoming)
-        kept = {name: name for name in given.names if name not in self.types}
+        unchanged_names = {name: name for name in given.names if name not in self.types}
         types = {n: parse_type(t) for n, t in self.types.items() if n in given.names}
-        return with_key_renamed(with_fields(given, types), given, kept)
+        return with_key_renamed(with_fields(given, types), given, unchanged_names)
 
     def spark_reason(self, incoming: Schema) -> str | None:
         if computed_types(incoming):

@@ -43,8 +43,8 @@ class Drop(ArrowStep, SparkStep):
         return True
 
     def fields(self, incoming: Schema) -> Schema:
-        kept = without(incoming, self._find_dropped(incoming.names))
-        return with_key_renamed(kept, incoming, {name: name for name in kept.names})
+        remaining_fields = without(incoming, self._find_dropped(incoming.names))
+        return with_key_renamed(remaining_fields, incoming, {name: name for name in remaining_fields.names})
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         def run(batch: pa.RecordBatch) -> Outcome:

@@ -67,7 +67,7 @@ class Filter(ArrowStep):
 
 def _filter(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     """The rows where the mask is true; a copy only when it is neither true nor false for all."""
-    kept = mask.true_count if pa.types.is_boolean(mask.type) else 0
-    if kept == batch.num_rows:
+    matching_rows = mask.true_count if pa.types.is_boolean(mask.type) else 0
+    if matching_rows == batch.num_rows:
         return batch
-    return batch.filter(mask) if kept else batch.slice(0, 0)
+    return batch.filter(mask) if matching_rows else batch.slice(0, 0)

@@ -42,16 +42,18 @@ class Keep(ArrowStep, SparkStep):
         return True
 
     def fields(self, incoming: Schema) -> Schema:
-        kept = self._select_names(incoming.names)
-        return with_key_renamed(pa.schema([incoming.field(name) for name in kept]), incoming, {name: name for name in kept})
+        selected_names = self._select_names(incoming.names)
+        return with_key_renamed(
+            pa.schema([incoming.field(name) for name in selected_names]), incoming, {name: name for name in selected_names}
+        )
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
-        kept = self._select_names(incoming.names)
+        selected_names = self._select_names(incoming.names)
         known = set(incoming.names)
 
         def run(batch: pa.RecordBatch) -> Outcome:
             others = [name for name in batch.schema.names if name not in known]
-            return Outcome(batch.select(kept + others))
+            return Outcome(batch.select(selected_names + others))
 
         return run
 

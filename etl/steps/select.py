@@ -40,8 +40,8 @@ class Select(Set):
         given = fields_without_values(incoming)
         hidden = [field for field in given if field.name in HIDDEN]
         found = pa.schema([*(pa.field(name, type_) for name, type_ in self._types(incoming).items()), *hidden])
-        kept = {old: new for new, text in self.values.items() if (old := _passed_on(text, given))}
-        return with_key_renamed(found, given, kept)
+        renamed_fields = {old: new for new, text in self.values.items() if (old := _passed_on(text, given))}
+        return with_key_renamed(found, given, renamed_fields)
 
     def _with_values(self, batch: pa.RecordBatch, values: Mapping[str, pa.Array], known: frozenset[str]) -> pa.RecordBatch:
         others = [name for name in batch.schema.names if name in HIDDEN or name not in known]

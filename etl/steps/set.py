@@ -73,8 +73,8 @@ class Set(ArrowStep):
 
     def fields(self, incoming: Schema) -> Schema:
         given = fields_without_values(incoming)
-        kept = {name: name for name in given.names if name not in self.values}
-        return with_key_renamed(with_fields(given, self._types(incoming)), given, kept)
+        unchanged_names = {name: name for name in given.names if name not in self.values}
+        return with_key_renamed(with_fields(given, self._types(incoming)), given, unchanged_names)
 
     def _types(self, incoming: Schema) -> dict[str, pa.DataType]:
         given, computed = fields_without_values(incoming), computed_types(incoming)

@@ -189,18 +189,18 @@ def _check_query(scope: Scope) -> Iterator[Finding]:
 
 def _check_duplicates(scope: Scope) -> Iterator[Finding]:
     """Find columns with the name of an earlier one; Spark ignores case. A struct has the names of its members."""
-    seen: set[str] = set()
+    known_names: set[str] = set()
     nodes = scope.read.written.expressions
     for node in nodes:
         columns = dict(_find_columns(node, scope))
         names = flat_schema(pa.schema(list(columns.items()))).names
-        twice = {name.split(".")[0]: name for name in reversed(names) if name and name.lower() in seen}
+        twice = {name.split(".")[0]: name for name in reversed(names) if name and name.lower() in known_names}
         for name in names:
             if name in twice.values():  # one finding for all members of a struct
                 has_star = any(node.is_star for node in nodes)
                 hint = f"exclude it from the star: * except ({name.split('.')[0]})" if has_star else "give one another name"
                 yield Finding("duplicate-column", f"the result has two columns {name!r}", hint=hint, at=start_offset(node))
-        seen |= {name.lower() for name in names}
+        known_names |= {name.lower() for name in names}
 
 
 def _find_columns(node: Any, scope: Scope) -> Iterator[tuple[str, pa.DataType]]:

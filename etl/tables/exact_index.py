@@ -236,9 +236,11 @@ def _sort_by_hash(hashes: Any, texts: pa.Array) -> Any:
     again = np.flatnonzero(ordered[1:] == ordered[:-1])
     if not len(again):
         return order
-    kept = order[np.union1d(again, again + 1)]  # only rows that share a hash: the rows of one key, mostly
+    twins = order[np.union1d(again, again + 1)]  # only rows that share a hash: the rows of one key, mostly
     by_text = (
-        sorted(kept.tolist(), key=lambda row: (hashes[row], texts[row].as_py(), row)) if _collide(hashes, texts, kept) else kept
+        sorted(twins.tolist(), key=lambda row: (hashes[row], texts[row].as_py(), row))
+        if _collide(hashes, texts, twins)
+        else twins
     )
     order[np.union1d(again, again + 1)] = by_text
     return order

@@ -57,14 +57,14 @@ def plan_reading(
     assert changes is not None
     columns = list(dict.fromkeys([*names, *changes.id, *([changes.gone] if changes.gone else [])]))
     mark, now = table.mark(), time.time()
-    kept = before.with_suffix(SUFFIX) if before is not None else None
-    if kept is None or since is None or not _is_complete(kept) or _is_full_read_due(changes, since, now):
+    previous_rows = before.with_suffix(SUFFIX) if before is not None else None
+    if previous_rows is None or since is None or not _is_complete(previous_rows) or _is_full_read_due(changes, since, now):
         return _record(lambda: _without_deleted(table.read(columns), changes), file, changes, ReadProgress(mark, now))
     changed = [batch for batch in table.read_since(columns, since.mark) if batch.num_rows]
     if not changed:
         return None
     rows = pa.Table.from_batches(changed)
-    return _record(lambda: _merge(kept, rows, changes), file, changes, ReadProgress(mark, since.whole, rows.num_rows))
+    return _record(lambda: _merge(previous_rows, rows, changes), file, changes, ReadProgress(mark, since.whole, rows.num_rows))
 
 
 def _is_full_read_due(changes: Changes, since: ReadProgress, now: float) -> bool:

@@ -115,9 +115,9 @@ def _build(path: Path, batches: Iterable[pa.RecordBatch], shape: Shape, keys: _C
             at = int(np.flatnonzero(~present)[0])
             first, first_row = _describe_key(batch, at, shape), rows + at
         rows += batch.num_rows
-        kept = batch if present is None else batch.filter(pa.array(present))
+        present_rows = batch if present is None else batch.filter(pa.array(present))
         for name, gathered in values.items():
-            gathered.add(kept.column(name))
+            gathered.add(present_rows.column(name))
     arrays, order, again = keys.sections(shape.several)
     stored: dict[str, pa.Array] = {}
     for name, gathered in values.items():

@@ -135,10 +135,10 @@ def _is_whole(file: Path) -> bool:
     return True
 
 
-def _remove_old_files(folder: Path, kept: set[str]) -> None:
+def _remove_old_files(folder: Path, used_names: set[str]) -> None:
     """Remove files that no task can still open; a process that has mapped one keeps its memory."""
     for path in folder.iterdir():
-        if path.name not in kept and path.name != _CURRENT:
+        if path.name not in used_names and path.name != _CURRENT:
             path.unlink(missing_ok=True)
 
 

@@ -44,8 +44,8 @@ def comparable_rows(expected: ExpectedOutput, found: CapturedEvents) -> tuple[li
     """The expected events and the events found, with the compared fields only."""
     names = found.schema.names
     expected_rows = [flat_event(event, names) for event in expected.events or ()]
-    kept = set(expected.fields or names)
-    return [_only(row, kept) for row in expected_rows], [_only(row, kept) for row in found.rows]
+    compared_fields = set(expected.fields or names)
+    return [_only(row, compared_fields) for row in expected_rows], [_only(row, compared_fields) for row in found.rows]
 
 
 def _only(row: Mapping[str, Any], names: set[str]) -> dict[str, Any]:

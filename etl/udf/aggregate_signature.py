@@ -58,13 +58,13 @@ def read_aggregate(given: FunctionDeclaration, node: ast.ClassDef, names: Names)
 def _methods(node: ast.ClassDef, names: Names) -> Mapping[str, ast.FunctionDef]:
     """The methods of a class and of those classes of the file that it is derived from, its own first."""
     found: dict[str, ast.FunctionDef] = {}
-    waiting, seen = [node], set[str]()
-    while waiting and len(seen) < _MAX_BASES:
+    waiting, visited = [node], set[str]()
+    while waiting and len(visited) < _MAX_BASES:
         one = waiting.pop(0)
-        seen.add(one.name)
+        visited.add(one.name)
         found = {part.name: part for part in one.body if isinstance(part, ast.FunctionDef)} | found
         bases = [names.classes.get(base.id) for base in one.bases if isinstance(base, ast.Name)]
-        waiting += [base for base in bases if base is not None and base.name not in seen]
+        waiting += [base for base in bases if base is not None and base.name not in visited]
     return found
 
 

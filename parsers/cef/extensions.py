@@ -190,10 +190,10 @@ def _rename_labels(pairs: Pairs, values: Array, labels: Array) -> Pairs:
     """The pairs ``values`` get the values of ``labels`` as keys; the pairs ``labels`` are removed."""
     address, length = pairs.keys.address.copy(), pairs.keys.length.copy()
     address[values], length[values] = pairs.values.address[labels], pairs.values.length[labels]
-    kept = np.ones(len(address), bool)
-    kept[labels] = False
-    bounds = np.concatenate([[0], np.cumsum(kept)])[pairs.bounds]
-    stay = np.flatnonzero(kept)
+    is_remaining = np.ones(len(address), bool)
+    is_remaining[labels] = False
+    bounds = np.concatenate([[0], np.cumsum(is_remaining)])[pairs.bounds]
+    stay = np.flatnonzero(is_remaining)
     owner = (pairs.keys.owner, pairs.values.owner)
     keys = pairs.keys._replace(address=address[stay], length=length[stay], buffer=None, base=0, owner=owner)
     return Pairs(bounds, keys, pairs.values.at(stay))

@@ -50,7 +50,7 @@ def record(dialect: Dialect, is_captured: Sequence[bool], first: int, rest: Node
     ``rest`` is what follows the last one and a delimiter: at will where the record ``ends`` here, else without fail.
     """
     delimiter = Chars(one_of(dialect.delimiter))
-    columns = [_value(dialect, number if kept else None) for number, kept in enumerate(is_captured, first)]
+    columns = [_value(dialect, number if captured else None) for number, captured in enumerate(is_captured, first)]
     parts: list[Node] = [columns[0]]
     for column in columns[1:]:
         parts += [delimiter, column]

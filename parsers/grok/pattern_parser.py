@@ -67,12 +67,12 @@ class PatternParser(Parser):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """The findings of every parser, bad and slow patterns, and fields that contradict each other."""
         yield from super().check(incoming)
-        seen: dict[str, pa.DataType] = {}
+        known_types: dict[str, pa.DataType] = {}
         for n, tree in enumerate(self.trees()):
             if isinstance(tree, PatternError):
                 yield Finding(tree.code, tree.message, ("patterns", n), tree.hint, at=tree.at)
             else:
-                yield from _findings(tree, n, seen)
+                yield from _findings(tree, n, known_types)
 
     def notes(self, incoming: Schema) -> Iterable[str]:
         """Which engine runs each pattern, and why."""
@@ -150,7 +150,7 @@ def _types(trees: Sequence[Node]) -> Iterable[tuple[str, pa.DataType]]:
     return merged_types([field_types(tree) for tree in trees]).items()
 
 
-def _findings(tree: Node, n: int, seen: dict[str, pa.DataType]) -> Iterator[Finding]:
+def _findings(tree: Node, n: int, known_types: dict[str, pa.DataType]) -> Iterator[Finding]:
     path = ("patterns", n)
     engine, reason = choose_engine(tree)
     if reason is not None:
@@ -164,7 +164,7 @@ def _findings(tree: Node, n: int, seen: dict[str, pa.DataType]) -> Iterator[Find
         yield Finding("field-conflict", message, path, "capture it with one type, or under two names")
     types = field_types(tree)
     for field, type_ in types.items():
-        before = seen.setdefault(field, type_)
+        before = known_types.setdefault(field, type_)
         if before != type_ and not (pa.types.is_list(before) or pa.types.is_list(type_)):
             yield Finding(
                 "field-conflict",
@@ -172,6 +172,6 @@ def _findings(tree: Node, n: int, seen: dict[str, pa.DataType]) -> Iterator[Find
                 path,
             )
     for field in types:
-        inner = next((other for other in seen if other.startswith(f"{field}.")), None)
+        inner = next((other for other in known_types if other.startswith(f"{field}.")), None)
         if inner:
             yield Finding("field-conflict", f"field {field!r} is a value, and {inner!r} needs it to be a struct", path)

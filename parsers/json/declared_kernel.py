@@ -65,14 +65,14 @@ def _member_by_name(at: Any, end: Any, node: Any, trie: Any, names: Any) -> Any:
 
 
 @inlined
-def _is_expected(row: Any, leaf: Any, child: Any, byte: Any, trie: Any, seen: Any, starts: Any) -> Any:
+def _is_expected(row: Any, leaf: Any, child: Any, byte: Any, trie: Any, last_rows: Any, starts: Any) -> Any:
     """Whether a declared member occurs for the first time, with a value that may have its own members, if it has any."""
     has_names, has_positions = trie[5], trie[6]
     if leaf >= 0 and starts[leaf, row] >= 0:
         return False
     if child < 0:
         return True
-    again, seen[child] = seen[child] == row, row
+    again, last_rows[child] = last_rows[child] == row, row
     if byte == OPEN:
         return not again and not has_positions[child]
     return not again and (byte == _LETTER_N or (byte == OPEN_LIST and not has_names[child]))
@@ -138,7 +138,7 @@ def _read_object(row: Any, at: Any, end: Any, out: Any, target: Any, trie: Any, 
     value that is neither null nor of the kind that its members need. ``level`` counts open brackets; up to ``declared`` they
     belong to declared members. ``after``: a value has ended, so that a comma or bracket has to follow."""
     first, _, positions, leaves, children, _, _, _ = trie
-    lists, nodes, position, opened, seen = stack
+    lists, nodes, position, opened, last_rows = stack
     starts, ends, begin = given[0], given[1], at
     at += ONE
     level, declared, after = np.int64(0), np.int64(0), False
@@ -170,7 +170,7 @@ def _read_object(row: Any, at: Any, end: Any, out: Any, target: Any, trie: Any, 
                 return WRONG
             byte = load_byte(at)
         leaf, child = (leaves[number], children[number]) if number >= 0 else (_NONE, _NONE)
-        if not _is_expected(row, leaf, child, byte, trie, seen, starts):
+        if not _is_expected(row, leaf, child, byte, trie, last_rows, starts):
             return WRONG
         begun = at
         if byte in (OPEN, OPEN_LIST):

@@ -89,7 +89,7 @@ def undeclared_text(text: str, declared: Tree) -> str | None:
 
 def _read_object(text: str, at: int, declared: Tree) -> tuple[str | None, int]:
     """Object that begins at ``at`` → its undeclared members, and where it ends."""
-    kept = []
+    remaining_members = []
     at = _skip(text, at + 1)
     while text[at] != "}":
         start = at if text[at] == '"' else _skip(text, at + 1)
@@ -99,13 +99,13 @@ def _read_object(text: str, at: int, declared: Tree) -> tuple[str | None, int]:
         if node and text[value] == "{":
             inner, end = _read_object(text, value, node)
             if inner is not None:
-                kept.append(f"{text[start:colon]}:{inner}")
+                remaining_members.append(f"{text[start:colon]}:{inner}")
         else:
             _, end = _SCAN(text, value)
             if node is not None and not node:
-                kept.append(text[start:end])
+                remaining_members.append(text[start:end])
         at = _skip(text, end)
-    return _join(kept), at + 1
+    return _join(remaining_members), at + 1
 
 
 def _join(members: list[str]) -> str | None:

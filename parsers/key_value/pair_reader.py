@@ -126,9 +126,9 @@ def _merge(pairs: Pairs, inner: Pairs) -> Pairs:
     many = np.diff(inner.bounds)
     parents = np.repeat(np.arange(len(many)), many)
     starts = np.concatenate([[0], np.cumsum(np.maximum(many, 1))])
-    kept = np.flatnonzero(many == 0)
+    childless = np.flatnonzero(many == 0)
     order = np.empty(starts[-1], np.int64)
-    order[starts[kept]] = kept
+    order[starts[childless]] = childless
     order[starts[parents] + np.arange(len(parents)) - inner.bounds[parents]] = len(many) + np.arange(len(parents))
     return Pairs(
         starts[pairs.bounds],

@@ -29,11 +29,11 @@ def compile_names(
 ) -> NameKey:
     """Keys → names. ``include`` and ``exclude`` apply to the changed key, without its prefix."""
     gone = dict.fromkeys(map(ord, removed))
-    kept, left_out = frozenset(include), frozenset(exclude)
+    included, left_out = frozenset(include), frozenset(exclude)
 
     def name(key: str) -> str | None:
         key = _KEY_CASES[case](key.strip(trimmed).translate(gone)) if trimmed else _KEY_CASES[case](key.translate(gone))
-        chosen = key and (not kept or key in kept) and key not in left_out
+        chosen = key and (not included or key in included) and key not in left_out
         return prefix + key if chosen else None
 
     return name

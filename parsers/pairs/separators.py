@@ -82,12 +82,12 @@ def _compute_closure(program: Program, waiting: Iterable[int]) -> frozenset[int]
 
 
 def _walk_instructions(program: Program, waiting: list[int]) -> Iterator[int]:
-    seen = set()
+    visited = set()
     while waiting:
         at = waiting.pop()
-        if at in seen:
+        if at in visited:
             continue
-        seen.add(at)
+        visited.add(at)
         if program.opcodes[at] == SPLIT:
             waiting += program.successors[at]
         elif program.opcodes[at] in (BYTE, MATCH):

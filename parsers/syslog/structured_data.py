@@ -100,11 +100,22 @@ def read_structured_data(texts: pa.Array, paths: Sequence[str], strict: bool) ->
     bounds = np.cumsum([0, *map(len, names)]).astype(np.int64)
     text = np.frombuffer(b"".join(names) or b"\0", np.uint8)
     kinds, escaped = np.empty(rows, np.uint8), np.empty(rows, np.bool_)
-    spans, seen = np.full((rows, len(paths), 2), -1, np.int64), np.empty((2, 2, MAX_NAMES), np.int64)
+    spans, known_names = np.full((rows, len(paths), 2), -1, np.int64), np.empty((2, 2, MAX_NAMES), np.int64)
     controls, stops = np.empty(rows, np.int64), np.empty(rows, np.int64)
     max_name_length = STRICT_NAME if strict else LONGEST_NAME
     find_parameters(
-        located.address, located.length, strict, max_name_length, text, bounds, spans, seen, kinds, escaped, controls, stops
+        located.address,
+        located.length,
+        strict,
+        max_name_length,
+        text,
+        bounds,
+        spans,
+        known_names,
+        kinds,
+        escaped,
+        controls,
+        stops,
     )
     found = StructuredData(texts, tuple(paths), kinds, spans, escaped, controls, stops)
     if strict:
@@ -134,8 +145,8 @@ def rest_json(text: bytes, paths: Sequence[str]) -> bytes | None:
             taken_from.add(element)
         else:
             left[element].setdefault(found[2], []).append(_ESCAPE.sub(rb"\1", found[3]))
-    kept = {_decode(name): _members(params) for name, params in left.items() if params or name not in taken_from}
-    return json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogateescape") if kept else None
+    rest = {_decode(name): _members(params) for name, params in left.items() if params or name not in taken_from}
+    return json.dumps(rest, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogateescape") if rest else None
 
 
 def _members(params: dict[bytes, list[bytes]]) -> dict[str, str | list[str]]:

@@ -86,14 +86,14 @@ def _value_end(at: Any, end: Any, strict: Any) -> Any:
 
 
 @kernel_function
-def _is_repeated(at: Any, length: Any, seen: Any, count: Any) -> Any:
-    """Whether a name is one of the ``count`` in ``seen``; if not, it becomes the next."""
+def _is_repeated(at: Any, length: Any, known_names: Any, count: Any) -> Any:
+    """Whether a name is one of the ``count`` in ``known_names``; if not, it becomes the next."""
     if count >= MAX_NAMES:
         return True
     for index in range(count):
-        if seen[1, index] == length and same_bytes(at, np.uint64(seen[0, index]), length):
+        if known_names[1, index] == length and same_bytes(at, np.uint64(known_names[0, index]), length):
             return True
-    seen[0, count], seen[1, count] = np.int64(at), length
+    known_names[0, count], known_names[1, count] = np.int64(at), length
     return False
 
 
@@ -137,7 +137,9 @@ def _put_span(
 
 
 @kernel_function
-def _read_text(at: Any, end: Any, strict: Any, max_name_length: Any, paths: Any, bounds: Any, spans: Any, seen: Any) -> Any:
+def _read_text(
+    at: Any, end: Any, strict: Any, max_name_length: Any, paths: Any, bounds: Any, spans: Any, known_names: Any
+) -> Any:
     """The kind of one text, where it is wrong, and its escapes and control characters (see `_value_end`).
 
     ``spans`` (int64[paths, 2]) get where the values of declared parameters begin and end.
@@ -150,7 +152,7 @@ def _read_text(at: Any, end: Any, strict: Any, max_name_length: Any, paths: Any,
         size = np.int64(at - element)
         if load_byte(element - _ONE) != _OPEN or size == 0 or size > max_name_length:
             return WRONG, at, escaped, controls
-        if _is_repeated(element, size, seen[0], elements):
+        if _is_repeated(element, size, known_names[0], elements):
             kind = REPEATED
         elements += 1
         params = 0
@@ -164,7 +166,7 @@ def _read_text(at: Any, end: Any, strict: Any, max_name_length: Any, paths: Any,
                 return WRONG, stop, escaped, controls
             escaped |= escapes
             controls += more
-            if _is_repeated(name, np.int64(after - name), seen[1], params):
+            if _is_repeated(name, np.int64(after - name), known_names[1], params):
                 kind = REPEATED
             params += 1
             _put_span(element, size, name, np.int64(after - name), value, stop, paths, bounds, spans)
@@ -181,7 +183,7 @@ def find_parameters(
     paths: Any,
     bounds: Any,
     spans: Any,
-    seen: Any,
+    known_names: Any,
     kinds: Any,
     escaped: Any,
     controls: Any,
@@ -190,7 +192,7 @@ def find_parameters(
     """Find declared parameters, and the kind of each text.
 
     A name has at most ``max_name_length`` bytes; ``paths`` are declared ones (uint8, text n from ``bounds[n]``), ``spans``
-    (int64[n, paths, 2], -1) get the addresses of their values; ``seen`` is scratch for names, int64[2, 2, MAX_NAMES].
+    (int64[n, paths, 2], -1) get the addresses of their values; ``known_names`` is scratch for names, int64[2, 2, MAX_NAMES].
     ``escaped`` says whether a value has escapes, ``controls`` how many control characters are in all, ``stops`` where
     a text is wrong.
     """
@@ -198,6 +200,6 @@ def find_parameters(
         kinds[row], escaped[row], controls[row], stops[row] = ABSENT, False, 0, 0
         if length[row] >= 0:
             end = address[row] + np.uint64(length[row])
-            found = _read_text(address[row], end, strict, max_name_length, paths, bounds, spans[row], seen)
+            found = _read_text(address[row], end, strict, max_name_length, paths, bounds, spans[row], known_names)
             kinds[row], escaped[row], controls[row] = found[0], found[2], found[3]
             stops[row] = np.int64(found[1] - address[row])

@@ -163,15 +163,15 @@ def _compile_layout(names: Sequence[str], timestamp: str) -> LineLayout:
     """Values with blanks or tabs between; a text with blanks stands in quotes."""
     made = LineLayout("")
     expressions: list[str] = []
-    seen: set[str] = set()
+    known_names: set[str] = set()
     left = list(zip(names, values(list(names)), strict=True))
     while left:
         name, value = left.pop(0)
         if name == "date" and left and left[0][0] == "time":
             left.pop(0)
             value = Value(timestamp, "time", _FORMATS)
-        expressions.append(drop_repeated(_value_expression(value), seen))
-        seen.update(CAPTURE.findall(expressions[-1]))
+        expressions.append(drop_repeated(_value_expression(value), known_names))
+        known_names.update(CAPTURE.findall(expressions[-1]))
         add_kind(value, made)
     made.pattern = rf"\s*{_SPACE.join(expressions)}\s*"
     return made

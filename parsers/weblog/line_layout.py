@@ -70,17 +70,17 @@ class Slot:
 def compile_layout(parts: Sequence[Part], time_formats: Sequence[str]) -> LineLayout:
     """The layout of a format. ``time_formats``, if there are any, are those of every time in it."""
     made = LineLayout("")
-    seen: set[str] = set()
+    known_names: set[str] = set()
     pattern = r"\s*"
     for slot in _slots(parts):
         if isinstance(slot, str):
             pattern += literal(slot)
             continue
         formats = time_formats or slot.value.formats
-        expression = drop_repeated(_value_expression(slot, formats), seen)
+        expression = drop_repeated(_value_expression(slot, formats), known_names)
         add_kind(slot.value, made, formats)
         _add_quoted(slot, expression, made)
-        seen.update(CAPTURE.findall(expression))
+        known_names.update(CAPTURE.findall(expression))
         pattern += expression
     made.pattern = pattern + r"\s*"
     return made
@@ -130,9 +130,9 @@ def _opening(parts: Sequence[Part], number: int) -> str:
     return opening if not shared and after[0] == _CLOSING.get(opening) else ""
 
 
-def drop_repeated(expression: str, seen: set[str]) -> str:
+def drop_repeated(expression: str, known_names: set[str]) -> str:
     """The expression without captures of fields that an earlier expression captures: the first value of a field counts."""
-    return CAPTURE.sub(lambda found: "(?:" if found["name"] in seen else found[0], expression)
+    return CAPTURE.sub(lambda found: "(?:" if found["name"] in known_names else found[0], expression)
 
 
 def add_kind(value: Value, made: LineLayout, formats: Sequence[str] = ()) -> None:

@@ -48,15 +48,15 @@ class Step:
 
 def _inside(parents: Iterable[Element]) -> Iterator[Element]:
     """All elements inside these, each once, also where one parent is inside another."""
-    seen: set[int] = set()
+    visited_ids: set[int] = set()
     for parent in parents:
-        if id(parent) in seen:
+        if id(parent) in visited_ids:
             continue
         inside = parent.iter()
         next(inside)
         for one in inside:
-            if id(one) not in seen:
-                seen.add(id(one))
+            if id(one) not in visited_ids:
+                visited_ids.add(id(one))
                 yield one
 
 

@@ -42,7 +42,7 @@ class Memory:
         """By the value of their group, in the order of their times."""
         found: dict[str, list[Event]] = {}
         for level in self.levels:
-            for row in level.slots.events(level.kept).to_pylist():
+            for row in level.slots.events(level.is_remaining).to_pylist():
                 found.setdefault(value_of(row["group"]), []).append(Event(*(row[name] for name in Event._fields)))
         return found
 

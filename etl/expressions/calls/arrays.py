@@ -73,8 +73,8 @@ def _compact(value: Any) -> Any:
         return pa.scalar([item for item in value.as_py() if item is not None], value.type) if value.is_valid else value
     sizes = pc.fill_null(pc.list_value_length(value), 0).to_numpy(zero_copy_only=False)
     items = value.flatten()
-    kept = items.is_valid().to_numpy(zero_copy_only=False)
-    before = np.concatenate(([0], np.cumsum(kept, dtype=np.int32)))
+    is_valid = items.is_valid().to_numpy(zero_copy_only=False)
+    before = np.concatenate(([0], np.cumsum(is_valid, dtype=np.int32)))
     offsets = before[np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))].astype(np.int32)
     mask = value.is_null() if value.null_count else None
     return pa.ListArray.from_arrays(pa.array(offsets), items.drop_null(), mask=mask)

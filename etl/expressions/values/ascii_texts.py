@@ -24,10 +24,10 @@ def translate(old: str, new: str, texts: pa.StringArray) -> pa.StringArray:
         is_dropped[character] = at >= len(new)
         table[character] = ord(new[at]) if at < len(new) else character
     offsets, data = _parts(texts)
-    kept = ~is_dropped[data]
-    if not kept.all():
-        offsets = np.concatenate(([0], np.cumsum(kept, dtype=np.int32)))[offsets].astype(np.int32)
-        data = data[kept]
+    is_remaining = ~is_dropped[data]
+    if not is_remaining.all():
+        offsets = np.concatenate(([0], np.cumsum(is_remaining, dtype=np.int32)))[offsets].astype(np.int32)
+        data = data[is_remaining]
     return _as_array(offsets, table[data], texts)
 
 

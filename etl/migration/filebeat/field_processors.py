@@ -124,9 +124,9 @@ def _include_fields(steps: TranslatedSteps, given: GivenOptions, where: Value | 
     for name in requested:
         if not name.startswith("/"):
             steps.draft.field(clean_name(name))
-    kept = {one for name in requested for one in _matching_names(steps, name)} | {*_ALWAYS}
+    retained_names = {one for name in requested for one in _matching_names(steps, name)} | {*_ALWAYS}
     draft = steps.draft
-    gone = [name for name in draft.types if name not in kept and name not in draft.temporary]
+    gone = [name for name in draft.types if name not in retained_names and name not in draft.temporary]
     draft.drop(gone, where)
     return None
 

@@ -35,7 +35,7 @@ def _parser(run: FluentBitImport, one: Section, steps: TranslatedSteps) -> None:
 def _grep(run: FluentBitImport, one: Section, steps: TranslatedSteps) -> None:
     """Every `regex` must match, and no `exclude`; with `logical_op or` one of them."""
     draft, any_ = steps.draft, one.get("logical_op").lower() == "or"
-    kept: Value | None = None
+    condition: Value | None = None
     for kind in ("regex", "exclude"):
         found: Value | None = None
         for rule in one.all(kind):
@@ -48,10 +48,10 @@ def _grep(run: FluentBitImport, one: Section, steps: TranslatedSteps) -> None:
                 found = either(found, good) if kind == "regex" else both(found, good)
             else:
                 found = both(found, good)
-        kept = found if kept is None else both(kept, found)
-    if kept is None:
+        condition = found if condition is None else both(condition, found)
+    if condition is None:
         raise NoCounterpartError("neither regex nor exclude")
-    steps.apply("drop", {}, negation(kept))
+    steps.apply("drop", {}, negation(condition))
 
 
 def _conditions(one: Section, draft: Draft) -> Value | None:
@@ -128,10 +128,10 @@ def _fits(rule: str, pattern: str, name: str) -> bool:
 def _record_modifier(run: FluentBitImport, one: Section, steps: TranslatedSteps) -> None:
     draft = steps.draft
     draft.drop([key_name(name) for name in one.all("remove_key")])
-    if kept := {key_name(name) for option in ("allowlist_key", "whitelist_key") for name in one.all(option)}:
-        for name in kept:
+    if allowed_names := {key_name(name) for option in ("allowlist_key", "whitelist_key") for name in one.all(option)}:
+        for name in allowed_names:
             draft.field(name)
-        draft.drop([name for name in draft.types if name not in kept and name not in draft.temporary])
+        draft.drop([name for name in draft.types if name not in allowed_names and name not in draft.temporary])
     for record in one.all("record"):
         name, text = _words(record, 2)
         draft.set({key_name(name): text_value(text)})

@@ -107,9 +107,11 @@ def rename(one: Processor) -> None:
 
 def remove(one: Processor) -> None:
     if one.option("keep"):
-        kept = [static_name(name) for name in as_list(one.option("keep"))]
+        retained_names = [static_name(name) for name in as_list(one.option("keep"))]
         gone = [
-            n for n in one.draft.types if not any(n == k or n.startswith(k + ".") for k in kept) and n not in one.draft.temporary
+            n
+            for n in one.draft.types
+            if not any(n == k or n.startswith(k + ".") for k in retained_names) and n not in one.draft.temporary
         ]
         one.draft.drop(gone, one.where)
         return

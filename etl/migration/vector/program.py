@@ -130,9 +130,11 @@ class Program:
         if not isinstance(value, vrl.ObjectOf | vrl.Path):
             raise NoCounterpartError(". = … of something that is not an object in VRL")
         members = dict(self._object(value))
-        kept = {**members}
-        draft.set({name: choose(where, member, draft.field(name)) for name, member in kept.items()})
-        gone = [name for name in draft.types if name not in kept and name not in draft.temporary and not self._is_own(name)]
+        new_members = {**members}
+        draft.set({name: choose(where, member, draft.field(name)) for name, member in new_members.items()})
+        gone = [
+            name for name in draft.types if name not in new_members and name not in draft.temporary and not self._is_own(name)
+        ]
         draft.drop(gone, draft.keep(where))
 
     def _is_own(self, name: str) -> bool:
@@ -196,8 +198,8 @@ class Program:
             if self.drops_errors:
                 self.steps.apply("drop", {}, failed)
             elif failed != FALSE:
-                kept = draft.keep(failed)
-                self.going = both(self.going, FALSE if kept is None else negation(kept))
+                failure = draft.keep(failed)
+                self.going = both(self.going, FALSE if failure is None else negation(failure))
         if not prefix and one.operator == "=":
             gone = [name for name in before if name in draft.types]
             draft.drop(gone, draft.keep(succeeded))

@@ -31,7 +31,7 @@ class Evaluated:
 
     slots: Slots
     alerts: Windows
-    kept: Any
+    is_remaining: Any
     """bool[n]: events that can still matter."""
     bursts: SlotBursts
     """Those that can go on."""
@@ -62,8 +62,8 @@ def _by_level(rows: pa.Table, table: MemberTable) -> Iterator[tuple[int, pa.Tabl
 def _evaluate(slots: Slots, watermark: int) -> Evaluated:
     slid, bursts = slide_windows(slots)
     closed, rest = close_slots(slots, watermark)
-    kept, earliest = _remaining_events(slots, rest, watermark)
-    return Evaluated(slots, slid.followed_by(closed), kept, bursts.alive(slots, earliest))
+    is_remaining, earliest = _remaining_events(slots, rest, watermark)
+    return Evaluated(slots, slid.followed_by(closed), is_remaining, bursts.alive(slots, earliest))
 
 
 # ── Chains ────────────────────────────────────────────────────────────────────────────────────────
@@ -115,14 +115,14 @@ def _remaining_events(slots: Slots, rest: Any, watermark: int) -> tuple[Any, Any
     old = young & monotonic & (slots.micros < watermark)
     gone = np.bincount(slot[~young], minlength=len(slots))
     settled = np.bincount(slot[old], minlength=len(slots)) - slots.table.settled[slots.member]
-    kept = young & (~old | (at - (slots.starts[:-1] + gone)[slot] >= settled[slot]))
-    for full in np.flatnonzero(np.bincount(slot[kept], minlength=len(slots)) > MAX_EVENTS).tolist():
-        rows = np.flatnonzero(kept & (slot == full))
-        kept[rows] = _latest(slots, full, rows)
+    is_remaining = young & (~old | (at - (slots.starts[:-1] + gone)[slot] >= settled[slot]))
+    for full in np.flatnonzero(np.bincount(slot[is_remaining], minlength=len(slots)) > MAX_EVENTS).tolist():
+        rows = np.flatnonzero(is_remaining & (slot == full))
+        is_remaining[rows] = _latest(slots, full, rows)
     earliest = np.full(len(slots), np.iinfo(np.int64).max)
     some = gone < slots.sizes
     earliest[some] = slots.micros[(slots.starts[:-1] + gone)[some]]
-    return kept, earliest
+    return is_remaining, earliest
 
 
 def _latest(slots: Slots, slot: int, rows: Any) -> Any:
@@ -130,8 +130,8 @@ def _latest(slots: Slots, slot: int, rows: Any) -> Any:
     name = "value" if slots.kinds[slot] == VALUES else "rule"
     codes = slots.text_codes(name)[rows]
     _, back = np.unique(codes[::-1], return_index=True)
-    kept = np.zeros(len(rows), np.bool_)
-    kept[np.sort(len(rows) - 1 - back)[-MAX_EVENTS:]] = True
-    others = np.flatnonzero(~kept)
-    kept[others[len(others) - (MAX_EVENTS - kept.sum()) :]] = True
-    return kept
+    is_latest = np.zeros(len(rows), np.bool_)
+    is_latest[np.sort(len(rows) - 1 - back)[-MAX_EVENTS:]] = True
+    others = np.flatnonzero(~is_latest)
+    is_latest[others[len(others) - (MAX_EVENTS - is_latest.sum()) :]] = True
+    return is_latest

@@ -51,11 +51,11 @@ def route_events(
     events = np.concatenate([part[0] for part in parts]) if parts else np.array([], np.int64)
     rows = pa.concat_arrays([part[1] for part in parts]) if parts else pa.array([], COUNTED)
     order = np.argsort(events, kind="stable")
-    kept, counts = np.unique(events, return_counts=True)
+    distinct_events, counts = np.unique(events, return_counts=True)
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
     lists = pa.ListArray.from_arrays(offsets, rows.take(pa.array(order)))
     passed = batch.select([name for name in batch.schema.names if name not in dropped])
-    return with_columns(passed.take(pa.array(kept)), {COUNTS: lists})
+    return with_columns(passed.take(pa.array(distinct_events)), {COUNTS: lists})
 
 
 def _route(

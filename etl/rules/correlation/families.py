@@ -30,19 +30,19 @@ class Family:
 def resolve_names(rules: RuleSet) -> RuleSet:
     """The set with ids instead of names in correlations; a correlation that names a missing rule becomes a problem."""
     names = _names(rules)
-    kept: dict[str, Correlation] = {}
+    resolved: dict[str, Correlation] = {}
     problems: list[RuleProblem] = []
     waiting = list(rules.correlations)
     while waiting:
         ready = [one for one in waiting if not _is_blocked(one, waiting, names)]
         for one in ready or waiting:
-            wrong = _find_mistake(one, names, kept, rules) if ready else "it builds on itself"
+            wrong = _find_mistake(one, names, resolved, rules) if ready else "it builds on itself"
             if wrong:
                 problems.append(RuleProblem(one.file, one.line, wrong, one.title))
             else:
-                kept[one.id] = _replace_names(one, names)
+                resolved[one.id] = _replace_names(one, names)
         waiting = [one for one in waiting if one not in ready] if ready else []
-    in_order = tuple(kept[one.id] for one in rules.correlations if one.id in kept)
+    in_order = tuple(resolved[one.id] for one in rules.correlations if one.id in resolved)
     all_problems = sorted((*rules.problems, *problems), key=lambda one: (one.file, one.line))
     return replace(rules, correlations=in_order, problems=tuple(all_problems))
 
@@ -83,7 +83,7 @@ def _is_blocked(one: Correlation, waiting: Sequence[Correlation], names: Mapping
     return any(names.get(name) in ids for name in one.rules)
 
 
-def _find_mistake(one: Correlation, names: Mapping[str, str], kept: Mapping[str, Correlation], rules: RuleSet) -> str | None:
+def _find_mistake(one: Correlation, names: Mapping[str, str], resolved: Mapping[str, Correlation], rules: RuleSet) -> str | None:
     ids = {rule.id for rule in rules.rules}
     left_out = {name for problem in rules.problems for name in (problem.rule, *problem.names)}
     for name in one.rules:
@@ -92,9 +92,9 @@ def _find_mistake(one: Correlation, names: Mapping[str, str], kept: Mapping[str,
             return f"the rule {name!r}, on which it builds, is left out"
         if found is None:
             return f"there is no rule {name!r}; " + (nearest(name, names) or "rules are named by 'name' or 'id'")
-        if found not in ids and found not in kept:
+        if found not in ids and found not in resolved:
             return f"the correlation {name!r}, on which it builds, is left out"
-        if found in kept and (wrong := _find_group_mistake(one, kept[found], name)):
+        if found in resolved and (wrong := _find_group_mistake(one, resolved[found], name)):
             return wrong
     for alias, mapping in one.aliases.items():
         for name in mapping:

@@ -46,11 +46,11 @@ class StateUpdate:
     @cached_property
     def _find_rewritten_slots(self) -> Any:
         """bool[slots]: which are written as a whole, because rows would be read again that change results or are too many."""
-        slots, kept = self.level.slots, self.level.kept
-        again = slots.is_stored & ~kept & (slots.numbers(PANE) > self.watermark)
+        slots, is_remaining = self.level.slots, self.level.is_remaining
+        again = slots.is_stored & ~is_remaining & (slots.numbers(PANE) > self.watermark)
         if not again.any():
             return np.zeros(len(slots), np.bool_)
-        dropped, remaining = (np.bincount(slots.slot[some], minlength=len(slots)) for some in (again, kept))
+        dropped, remaining = (np.bincount(slots.slot[some], minlength=len(slots)) for some in (again, is_remaining))
         too_many = (dropped > remaining + _FEW) | (remaining >= MAX_EVENTS)
         return (dropped > 0) & (~slots.monotonic | too_many)
 
@@ -63,7 +63,7 @@ class StateUpdate:
     def _find_written_events(self) -> Any:
         """int64[m]: the numbers of the events that are written."""
         slots = self.level.slots
-        return np.flatnonzero(self.level.kept & (~slots.is_stored | self._find_rewritten_slots[slots.slot]))
+        return np.flatnonzero(self.level.is_remaining & (~slots.is_stored | self._find_rewritten_slots[slots.slot]))
 
     @cached_property
     def _written_bursts(self) -> Any:

@@ -74,9 +74,9 @@ def select_matching(batch: pa.RecordBatch, found: Matches, rules: pa.StructArray
 
     counts = np.diff(found.offsets)
     rows = np.flatnonzero(counts)
-    kept = batch if len(rows) == batch.num_rows else _select_rows(batch, rows)
+    matching = batch if len(rows) == batch.num_rows else _select_rows(batch, rows)
     offsets = np.concatenate([[0], np.cumsum(counts[rows])]).astype(np.int32)
-    return with_columns(kept, {LIST: _lists(offsets, found.rule, rules)})
+    return with_columns(matching, {LIST: _lists(offsets, found.rule, rules)})
 
 
 def annotate(batch: pa.RecordBatch, found: Matches, rules: pa.StructArray) -> pa.RecordBatch:

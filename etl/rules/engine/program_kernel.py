@@ -35,14 +35,14 @@ def _evaluate_word(begin: Any, end: Any, steps: Any, counts: Any, bits: Any, wor
 @kernel_function
 def _witness_rows(word: Any, first: Any, stop: Any, witnesses: Any, touched: Any, bits: Any) -> Any:
     """The rows in which one of some witnesses holds; all rows if none is known."""
-    seen = np.uint64(0)
+    candidates = np.uint64(0)
     for at in range(first, stop):
         predicate = witnesses[at]
         if predicate < 0:
             return ALWAYS
         if touched[predicate] != 0:
-            seen |= bits[predicate, word]
-    return seen
+            candidates |= bits[predicate, word]
+    return candidates
 
 
 @kernel_function
@@ -82,13 +82,13 @@ def evaluate(
         if first_found == stop:
             continue
         for word in range(words):
-            seen = _witness_rows(word, first_found, stop, witnesses, touched, bits)
-            if seen == 0:
+            candidates = _witness_rows(word, first_found, stop, witnesses, touched, bits)
+            if candidates == 0:
                 continue
             if word == words - 1:
-                seen &= last
-            tried[rule] += ones_of(seen)
-            value = seen & _evaluate_word(first[rule], first[rule + 1], steps, counts, bits, word, stack)
+                candidates &= last
+            tried[rule] += ones_of(candidates)
+            value = candidates & _evaluate_word(first[rule], first[rule + 1], steps, counts, bits, word, stack)
             truth[rule, word] = value
             while value != 0:
                 value &= value - np.uint64(1)

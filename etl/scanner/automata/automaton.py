@@ -203,8 +203,8 @@ class Automaton:
     def _state(self, threads: list[Thread], values: list[Values], behind: int) -> tuple[int, int]:
         """The state of these threads, new or existing, and the moves that fill its registers."""
         if any(thread.scopes for thread in threads):
-            kept = scopes.normalise(threads)
-            threads, values = [thread for _, thread in kept], [values[n] for n, _ in kept]
+            numbered_threads = scopes.normalise(threads)
+            threads, values = [thread for _, thread in numbered_threads], [values[n] for n, _ in numbered_threads]
         if len(threads) > MAX_THREADS:
             raise UnsupportedPatternError(f"more than {MAX_THREADS} threads")
         numbers = _number_values(values)

@@ -91,7 +91,7 @@ class _ClosureWalk:
     def __init__(self, program: Program, alphabet: Alphabet, behind: int, ahead: int) -> None:
         self.program, self.alphabet, self.behind, self.ahead = program, alphabet, behind, ahead
         self.items: list[ClosureItem] = []
-        self.seen: set[tuple[int, Scopes, tuple[int, ...]]] = set()
+        self.visited: set[tuple[int, Scopes, tuple[int, ...]]] = set()
         self.left: set[int] = set()
         self.thread = 0
         self.waiting: list[_Path] = []
@@ -113,18 +113,18 @@ class _ClosureWalk:
 
     def follow(self, path: _Path) -> None:
         """Depth-first search, the preferred successor first."""
-        does, waiting, seen = self.program.opcodes, self.waiting, self.seen
+        does, waiting, visited = self.program.opcodes, self.waiting, self.visited
         waiting.append(path)
         while waiting:
             path = waiting.pop()
             key = (path.at, path.scopes, path.loops)
-            if key in seen or (self.left and any(not scope & 1 and scope >> 1 in self.left for scope in path.scopes)):
+            if key in visited or (self.left and any(not scope & 1 and scope >> 1 in self.left for scope in path.scopes)):
                 continue
-            seen.add(key)
+            visited.add(key)
             _FOLLOW[does[path.at]](self, path)
             if len(self.items) > MAX_ITEMS:
                 raise UnsupportedPatternError(f"more than {MAX_ITEMS} items in a closure")
-            if len(seen) > MAX_VISITED:
+            if len(visited) > MAX_VISITED:
                 raise UnsupportedPatternError(f"more than {MAX_VISITED} instructions visited for a closure")
             if self.items and does[path.at] == MATCH and not path.scopes:
                 waiting.clear()

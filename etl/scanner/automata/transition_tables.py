@@ -120,13 +120,13 @@ def _lay_out(automaton: Automaton, dfa: Dfa) -> TransitionTables:
     )
 
 
-def _kinds(dfa: Dfa, kept: Array) -> Array:
-    """The kind of each state; ``kept`` is the number of its self-loops, of 256."""
-    kinds = np.full(len(kept), PLAIN)
+def _kinds(dfa: Dfa, loop_bytes: Array) -> Array:
+    """The kind of each state; ``loop_bytes`` is the number of its self-loops, of 256."""
+    kinds = np.full(len(loop_bytes), PLAIN)
     long = dfa.weight >= LONG_RUN
-    kinds[long & (kept > 0)] = RUNNING
-    kinds[long & (kept >= 253)] = FINDING
-    kinds[kept == 256] = SKIPPING
+    kinds[long & (loop_bytes > 0)] = RUNNING
+    kinds[long & (loop_bytes >= 253)] = FINDING
+    kinds[loop_bytes == 256] = SKIPPING
     kinds[dfa.decided] = DECIDED
     kinds[0] = DYING
     return kinds

@@ -24,13 +24,13 @@ def emit_skip(code: CodeWriter, stays: Array) -> None:
     """Emit code that moves to the first byte that is not a self-loop (bool[256]), or to the text's end."""
     if stays.sum() < 2:
         return
-    stops, kept = ranges(~stays), ranges(stays)
-    if min(len(stops), len(kept)) > MAX_RANGES:
+    stops, skipped_ranges = ranges(~stays), ranges(stays)
+    if min(len(stops), len(skipped_ranges)) > MAX_RANGES:
         _look_up(code, stays)
-    elif len(stops) <= len(kept):
+    elif len(stops) <= len(skipped_ranges):
         _find(code, lambda bytes_: _within(code, bytes_, stops))
     else:
-        _find(code, lambda bytes_: code.build.not_(_within(code, bytes_, kept)))
+        _find(code, lambda bytes_: code.build.not_(_within(code, bytes_, skipped_ranges)))
 
 
 def ranges(bytes_: Array) -> list[Range]:
@@ -82,8 +82,8 @@ def _look_up(code: CodeWriter, stays: Array) -> None:
     here = code.here
     code.branch_if(code.before_end(here), inside, done)
     code.at(inside)
-    kept = build.load(build.gep(table, [WORD(0), build.zext(code.load(here, BYTE), WORD)]))
-    code.branch_if(build.icmp_unsigned("!=", kept, BYTE(0)), step, done)
+    is_skipped = build.load(build.gep(table, [WORD(0), build.zext(code.load(here, BYTE), WORD)]))
+    code.branch_if(build.icmp_unsigned("!=", is_skipped, BYTE(0)), step, done)
     code.at(step)
     code.here = build.add(here, LONG(1))
     code.jump(look)

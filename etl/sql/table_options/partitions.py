@@ -32,7 +32,7 @@ def partition_steps(table: CreateTable, insert: Insert) -> list[StepText]:
 def _check_names(table: CreateTable, insert: Insert, declared: Sequence[str]) -> None:
     """Each name is that of a column of PARTITIONED BY, once, and the query does not write it. Raises ScriptError."""
     divided, named = {name.lower() for name in table.partitioned_by}, {name.lower() for name in insert.columns}
-    seen: set[str] = set()
+    known_names: set[str] = set()
     for one in insert.partition:
         name = one.name.lower()
         if name not in declared:
@@ -42,10 +42,10 @@ def _check_names(table: CreateTable, insert: Insert, declared: Sequence[str]) ->
         if name not in divided:
             hint = f"declare the table with PARTITIONED BY ({one.name}), or write the value as a column of the query"
             raise ScriptError("wrong-columns", f"{table.name!r} is not partitioned by {one.name!r}", one.at, hint)
-        if name in seen or name in named:
+        if name in known_names or name in named:
             where = "the columns that the query writes" if name in named else "PARTITION"
             raise ScriptError("duplicate-column", f"{one.name!r} is in {where} as well", one.at, "name it once")
-        seen.add(name)
+        known_names.add(name)
 
 
 def _value(one: Partition, type_: str | None) -> str:

@@ -146,20 +146,20 @@ def _arrived_since(windows: ShapeRun, every: int | None, after: int, until: int)
     chosen = [p[_is_without_result(t, clock, every, *names)] for t, p in zip(rows.tables, rows.panes, strict=True)]
     ends = windows.shape.ends(np.unique(np.concatenate(chosen or [rows.starts])), after, until)
     for groups in windows.merged(rows, ends, {ARRIVAL_WATERMARK: Largest(), TICK: Largest()}):
-        seen, ticks = (groups.numbers(name) for name in names)
-        is_late_if_closed = (groups.ends > clock.before) | (seen >= groups.ends)
-        yield groups.where(is_late_if_closed & _is_new(seen, ticks, clock, every))
+        arrivals, ticks = (groups.numbers(name) for name in names)
+        is_late_if_closed = (groups.ends > clock.before) | (arrivals >= groups.ends)
+        yield groups.where(is_late_if_closed & _is_new(arrivals, ticks, clock, every))
 
 
-def _is_without_result(rows: pa.Table, clock: WatermarkAdvance, every: int, seen: str, tick: str) -> Numbers:
+def _is_without_result(rows: pa.Table, clock: WatermarkAdvance, every: int, arrival: str, tick: str) -> Numbers:
     """Which rows arrived since the last results of an interval, by the columns that say when they did."""
-    return _is_new(_numbers(rows, seen), _numbers(rows, tick), clock, every)
+    return _is_new(_numbers(rows, arrival), _numbers(rows, tick), clock, every)
 
 
-def _is_new(seen: Numbers, ticks: Numbers, clock: WatermarkAdvance, every: int) -> Numbers:
+def _is_new(arrivals: Numbers, ticks: Numbers, clock: WatermarkAdvance, every: int) -> Numbers:
     """What arrived after the watermark passed the last multiple of an interval, and since its last micro-batch without
     events."""
-    new: Numbers = seen >= clock.before // every * every
+    new: Numbers = arrivals >= clock.before // every * every
     last = clock.emission.last.get(every)
     return new if last is None else new & (ticks >= last)
 

@@ -99,15 +99,15 @@ def state_notes(step: Join) -> Iterator[str]:
     """How long events are kept."""
     if step.changelog:
         stays = None if step.ttl is None else format_duration(step.ttl if step.kind == "inner" else 2 * step.ttl)
-        kept = "for ever" if stays is None else f"for {stays} after it was read, or up to a quarter longer"
-        yield f"keeps each row of both sides {kept}"
+        duration = "for ever" if stays is None else f"for {stays} after it was read, or up to a quarter longer"
+        yield f"keeps each row of both sides {duration}"
         yield bound_of_other_side()
         return
     before, after = (format_duration(max(bound, timedelta(0))) for bound in step.bounds)
     if step.match == "latest":
         for_ever = "the last right event of every key for ever (before removes older ones)"
-        kept = f"right events for {before}" if step.before is not None else for_ever
-        yield f"keeps {kept}, and left ones until the watermark passes them"
+        content = f"right events for {before}" if step.before is not None else for_ever
+        yield f"keeps {content}, and left ones until the watermark passes them"
     elif step.limit is not None:
         yield f"keeps events of both sides for {format_duration(_span_of_limit(step))} of event time"
     elif step.kind == "inner":

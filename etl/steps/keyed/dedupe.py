@@ -97,8 +97,8 @@ class Dedupe(KeyedStep):
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Keys, time and length; the fields of events that wait."""
         fields = {f"{OPTIONAL}{f.name}": format_type(f.type) for f in visible(incoming)} if self._waits else {}
-        kept = {"keep": self.keep, "waits": "a row of each span" if self._waits else False, "within": str(self.within)}
-        return {**super().remembered(incoming), **kept, **fields}
+        settings = {"keep": self.keep, "waits": "a row of each span" if self._waits else False, "within": str(self.within)}
+        return {**super().remembered(incoming), **settings, **fields}
 
     def operator(self, incoming: Schema) -> Operator:
         """The first event at once, or one event of each span."""

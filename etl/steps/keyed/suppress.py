@@ -99,13 +99,13 @@ class Suppress(KeyedStep):
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Keys, time and lengths; the fields of events in summaries."""
-        kept = {
+        settings = {
             "within": str(self.within),
             "remember": None if self.summary else str(self.remember),
             "summary": bool(self.summary),
         }
         events = {f"{OPTIONAL}{f.name}": format_type(f.type) for f in visible(incoming)} if self.summary else {}
-        return {**super().remembered(incoming), **kept, **events}
+        return {**super().remembered(incoming), **settings, **events}
 
     def operator(self, incoming: Schema) -> Operator:
         """One event of each key in a time."""

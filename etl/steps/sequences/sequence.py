@@ -301,10 +301,10 @@ class Sequence(KeyedStep):
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Keys, time, pattern and conditions; the fields of events that are results."""
-        kept = {"within": str(self.within), "pattern": self.pattern, **{f"event {k}": v for k, v in self.events.items()}}
-        kept |= {"after_match": self.after_match, "where": " and ".join(self.where)}
+        settings = {"within": str(self.within), "pattern": self.pattern, **{f"event {k}": v for k, v in self.events.items()}}
+        settings |= {"after_match": self.after_match, "where": " and ".join(self.where)}
         fields = {f"{OPTIONAL}{name}": format_type(incoming.field(name).type) for name in self.columns(incoming)}
-        return {**super().remembered(incoming), **kept, **fields}
+        return {**super().remembered(incoming), **settings, **fields}
 
     def operator(self, incoming: Schema) -> Operator:
         """The matches of the pattern's automaton."""

@@ -71,9 +71,9 @@ class LokiProtocol(RequestProtocol):
 
         data, spans = encode_entries([entry for stream in streams for entry in stream.entries])
         which = np.repeat(np.arange(len(streams)), [len(stream.entries) for stream in streams])
-        kept = which[spans[1] - spans[0] <= self._max_event_bytes]
+        valid_events = which[spans[1] - spans[0] <= self._max_event_bytes]
         contexts = tuple(stream.labels for stream in streams) or (None,)
-        return AcceptedEvents(limit_events(data, spans, self._max_event_bytes), Reply(204), contexts, kept)
+        return AcceptedEvents(limit_events(data, spans, self._max_event_bytes), Reply(204), contexts, valid_events)
 
     def refuse(self, request: Request, error: RequestError) -> Reply:
         """Return the message as text."""

@@ -94,9 +94,11 @@ class OtlpProtocol(RequestProtocol):
 
         data, spans = encode_entries(records.entries)
         which = np.array(records.scope_of_entry, np.int64)
-        kept = which[spans[1] - spans[0] <= self._max_event_bytes]
+        valid_events = which[spans[1] - spans[0] <= self._max_event_bytes]
         contexts = tuple(json.dumps(scope) for scope in records.scopes) or (None,)
-        return AcceptedEvents(limit_events(data, spans, self._max_event_bytes), _success(records, content_type), contexts, kept)
+        return AcceptedEvents(
+            limit_events(data, spans, self._max_event_bytes), _success(records, content_type), contexts, valid_events
+        )
 
 
 def _success(records: LogRecords, content_type: str) -> Reply:

@@ -20,11 +20,11 @@ from etl.expressions.widening import BOOLEAN, INT32
 
 def _unique(items: Iterable[Any]) -> list[Any]:
     found: list[Any] = []
-    seen: set[Any] = set()
+    known_keys: set[Any] = set()
     for item in items:
         key = repr(item) if isinstance(item, list | dict) else item
-        if key not in seen:
-            seen.add(key)
+        if key not in known_keys:
+            known_keys.add(key)
             found.append(item)
     return found
 

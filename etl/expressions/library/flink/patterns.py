@@ -89,7 +89,7 @@ def _name_group(pattern: str, number: int) -> str:
     """The pattern in which only the requested group captures, under a name."""
     if number == 0:
         pattern, number = f"({pattern})", 1
-    out, seen, at, inside = "", 0, 0, False
+    out, group_count, at, inside = "", 0, 0, False
     while at < len(pattern):
         character = pattern[at]
         if character == "\\":
@@ -98,8 +98,8 @@ def _name_group(pattern: str, number: int) -> str:
             continue
         inside = character == "[" or (inside and character != "]")
         if character == "(" and not inside and pattern[at + 1 : at + 2] != "?":
-            seen += 1
-            out += "(?P<g>" if seen == number else "(?:"
+            group_count += 1
+            out += "(?P<g>" if group_count == number else "(?:"
         else:
             out += character
         at += 1
