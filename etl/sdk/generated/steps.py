@@ -1509,9 +1509,9 @@ class Steps:
         partition.
 
         An event for which a value or the condition cannot be computed (a cast that fails, a division by zero) goes to the dead
-        letters with the code ``expression-failed``; ``try_cast``, ``try_divide`` and the like give null instead. But an error in an
-        expression that makes a map, such as ``str_to_map`` with a key twice, ends the run. If the events that are made of one batch
-        would take more than 512 MiB, those with the most bytes are rejected with the code ``too-many-elements``. Of an event that
+        letters with the code ``expression-failed``; ``try_cast``, ``try_divide`` and the like give null instead. If
+        the events that are made of one batch would take more than 512 MiB, those with the most bytes are rejected with the code
+        ``too-many-elements``. Of an event that
         becomes several, each row is rejected by itself, and ``etl dead replay`` does not replay it. The step runs on Arrow where its
         expressions do, as ``select``, ``filter`` and ``unnest``; ``etl explain`` names what needs Spark.
 

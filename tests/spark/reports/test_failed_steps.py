@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions
 from running import Engine, Etl
 
 from etl.api import EtlError, SparkStep, Step
 from etl.plan.segments import StepNode
 from etl.spark.reports.errors import explain_error
+from etl.steps import null_on_error
 from etl.steps.convert import Convert
 from etl.steps.filter import Filter
 from etl.steps.set import Set
@@ -75,7 +77,9 @@ def test_the_step_is_found_by_the_quoted_expression(context: str, end: str, tmp_
 
 
 @pytest.mark.spark
-def test_the_error_for_a_value_names_the_option(engine: Engine, etl: Etl) -> None:
+def test_the_error_for_a_value_names_the_option(engine: Engine, etl: Etl, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No known function ends a run for a value: a Spark of the future may have one."""
+    monkeypatch.setattr(null_on_error._Tries, "try_struct", lambda tries, *values: functions.struct(*values))
     (etl.folder / "in.log").write_text("abc\n")
 
     with pytest.raises(EtlError) as raised:
@@ -83,7 +87,7 @@ def test_the_error_for_a_value_names_the_option(engine: Engine, etl: Etl) -> Non
             source: {type: file, path: "{here}/*.log"}
             steps:
               - {type: filter, where: "soundex(message) is not null"}
-              - {type: set, fields: {a: soundex(message), b: "format_number(1.5, substr('##', cast(message as int)))"}}
+              - {type: set, fields: {a: soundex(message), b: "soundex(substr('##', cast(message as int)))"}}
             sink: {type: file, path: "{here}/out.json"}
         """)
 
