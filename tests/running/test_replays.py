@@ -20,7 +20,7 @@ from etl.running.dead_letters import replay_run
 from etl.running.dead_letters.entry_points import NoEntryError, entry_point
 from etl.running.dead_letters.letter_files import LetterFile
 from etl.running.dead_letters.letter_groups import MAX_REASONS, group_letters
-from etl.running.dead_letters.replay import ReplayPart
+from etl.running.dead_letters.replay import ReplayPart, count_open_letters
 from etl.running.dead_letters.replay_run import Replay
 from etl.running.dead_letters.replayed_events import UNREADABLE, LetterWriter, ReplaySource
 from etl.running.dead_letters.settled_letters import SettledLetters, to_record
@@ -258,3 +258,15 @@ def test_reasons_that_name_values_do_not_fill_the_memory() -> None:
     assert group.events == 9000
     assert len(group.reasons) <= 2 * MAX_REASONS
     assert (group.reason, group.reasons["no match"]) == ("no match", 4500)
+
+
+def test_letters_of_replays_that_have_not_ended_are_counted(tmp_path: Path) -> None:
+    replays = tmp_path / "dead" / "replays"
+    for name in ("0001", "0002", "0003", "0004.new"):
+        (replays / name).mkdir(parents=True)
+    for name in ("0001", "0002", "0004.new"):
+        number = name.partition(".")[0]
+        write_json(replays / name / "portions.json", [{"name": f"replay-{number}-1", "at": "main", "letters": 3}])
+    (replays / "0001" / "replay-0001-1.ended").touch()
+
+    assert count_open_letters(StateFolder(tmp_path)) == 3

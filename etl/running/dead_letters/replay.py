@@ -169,23 +169,23 @@ def _begin(pipeline: Pipeline, at: str, path: Path, writers: dict[str, LetterWri
 
 def open_portions(pipeline: Pipeline, state: StateFolder) -> Iterator[ReplayPart]:
     """The portions of replays that have not ended, the oldest first. Raises NoEntryError if the pipeline cannot take one now."""
-    for folder in sorted((state.root / "dead" / "replays").glob("[0-9][0-9][0-9][0-9]*")):
-        if folder.suffix:
-            continue  # a draft
-        for portion in read_json(folder / "portions.json"):
-            if not (folder / f"{portion['name']}.ended").exists():
-                yield ReplayPart(portion["name"], folder, _entry_of(pipeline, portion, folder), portion["letters"])
+    for folder, portion in _open_portions(state):
+        yield ReplayPart(portion["name"], folder, _entry_of(pipeline, portion, folder), portion["letters"])
 
 
 def count_open_letters(state: StateFolder) -> int:
     """How many letters are in replays that have not ended, as after a kill: they are neither open nor delivered."""
-    folders = [one for one in (state.root / "dead" / "replays").glob("[0-9][0-9][0-9][0-9]*") if not one.suffix]
-    return sum(
-        portion["letters"]
-        for folder in folders
-        for portion in read_json(folder / "portions.json")
-        if not (folder / f"{portion['name']}.ended").exists()
-    )
+    return sum(portion["letters"] for _, portion in _open_portions(state))
+
+
+def _open_portions(state: StateFolder) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The folders and portions of replays that have not ended, the oldest first. A folder without a list of portions has none."""
+    for folder in sorted((state.root / "dead" / "replays").glob("[0-9][0-9][0-9][0-9]*")):
+        if folder.suffix:
+            continue  # a draft
+        for portion in read_json(folder / "portions.json") or ():
+            if not (folder / f"{portion['name']}.ended").exists():
+                yield folder, portion
 
 
 def _entry_of(pipeline: Pipeline, portion: Mapping[str, Any], folder: Path) -> EntryPoint:
