@@ -120,13 +120,13 @@ RE = _peer("Python re", "re_plain.py", OWN, "out")
 def program(name: str) -> Path:
     """A program of `CRATES`, built outside the checkout when it is first asked for. Raises OSError or CalledProcessError."""
     version, root = CRATES[name], CACHE / "cargo"
-    place = root / f"{name}-{version}" / "bin" / name
-    if not place.exists():
+    binary = root / f"{name}-{version}" / "bin" / name
+    if not binary.exists():
         cargo = shutil.which("cargo") or str(Path.home() / ".cargo" / "bin" / "cargo")
         CACHE.mkdir(parents=True, exist_ok=True)
         options = ["--version", version, "--locked", "--root", str(root / f"{name}-{version}")]
         subprocess.run([cargo, "install", "--quiet", name, *options], check=True, cwd=CACHE)
-    return place
+    return binary
 
 
 def prepare_peers() -> None:
@@ -141,10 +141,10 @@ def prepare_peers() -> None:
 
 def flink_python() -> Path:
     """The Python of an environment with Flink, made once. Raises OSError or CalledProcessError where it cannot be made."""
-    place = CACHE / "flink"
-    ready = place / ".ready"
+    folder = CACHE / "flink"
+    ready = folder / ".ready"
     if not ready.exists() or ready.read_text() != FLINK:
-        subprocess.run([sys.executable, "-m", "venv", place], check=True)
-        subprocess.run([place / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", FLINK], check=True, cwd=ROOT)
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        subprocess.run([folder / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", FLINK], check=True, cwd=ROOT)
         ready.write_text(FLINK)
-    return place / "bin" / "python"
+    return folder / "bin" / "python"

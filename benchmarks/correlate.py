@@ -89,7 +89,7 @@ def run(settings: Settings) -> Result:
     folder = fresh("correlate")
     events = sign_ins()
     (folder / "events.jsonl").write_text("".join(event.line() for event in events))
-    _run(folder, _Asked("event_count", min(BATCHES), Counter()))  # what is compiled once is nobody's cost
+    _run(folder, _Case("event_count", min(BATCHES), Counter()))  # what is compiled once is nobody's cost
     rows = []
     for kind in CONDITIONS:
         expected = alerts(events, kind)
@@ -97,11 +97,11 @@ def run(settings: Settings) -> Result:
             what = f"{kind}, {batches} micro-batches"
             state, whole = Row(f"{what}: into state", "events/CPU s", at_least=300_000), Row(f"{what}: all", "events/s")
             for number in range(settings.runs):
-                _measure(folder, _Asked(kind, batches, expected), state, whole)
-                said = f"{state.values[-1]:,.0f} into state a CPU s, {whole.values[-1]:,.0f} in all a second"
-                print(f"  run {number + 1}: {what}: {said}", file=sys.stderr, flush=True)
+                _measure(folder, _Case(kind, batches, expected), state, whole)
+                rates = f"{state.values[-1]:,.0f} into state a CPU s, {whole.values[-1]:,.0f} in all a second"
+                print(f"  run {number + 1}: {what}: {rates}", file=sys.stderr, flush=True)
             rows += [state, whole]
-        rows.append(_memory(folder, _Asked(kind, max(BATCHES), expected), settings.runs))
+        rows.append(_memory(folder, _Case(kind, max(BATCHES), expected), settings.runs))
     return Result("correlate", TITLE, ABOUT, rows)
 
 
@@ -137,21 +137,19 @@ def alerts(events: list[SignIn], kind: str) -> Counter[str]:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Case:
     kind: str
     batches: int
     alerts: Counter[str]
 
 
-def _measure(folder: Path, asked: _Asked, state: Row, whole: Row) -> None:
-    alone, out, _ = measure.run(
-        [sys.executable, "-m", "benchmarks.correlate", asked.kind, str(asked.batches), str(folder)], folder
-    )
+def _measure(folder: Path, case: _Case, state: Row, whole: Row) -> None:
+    alone, out, _ = measure.run([sys.executable, "-m", "benchmarks.correlate", case.kind, str(case.batches), str(folder)], folder)
     state.values.append(float(out.splitlines()[-1]))
-    cost, seconds = _run(folder, asked)
+    cost, seconds = _run(folder, case)
     found = Counter(json.loads(line)["ip"] for line in (folder / "alerts.json").read_text().splitlines())
-    if found != asked.alerts:
-        raise ValueError(f"{folder}: {found.total()} alerts, and {asked.alerts.total()} are right: {found - asked.alerts}")
+    if found != case.alerts:
+        raise ValueError(f"{folder}: {found.total()} alerts, and {case.alerts.total()} are right: {found - case.alerts}")
     whole.values.append(EVENTS / seconds)
     for row, one in ((state, alone), (whole, cost)):
         row.cpu.append(one.cpu)
@@ -159,10 +157,10 @@ def _measure(folder: Path, asked: _Asked, state: Row, whole: Row) -> None:
         row.wall.append(one.wall)
 
 
-def _memory(folder: Path, asked: _Asked, runs: int) -> Row:
+def _memory(folder: Path, case: _Case, runs: int) -> Row:
     """Of all processes, with one core."""
-    row = Row(f"{asked.kind}, {asked.batches} micro-batches: memory on one core", "MB PSS", at_most=1_000)
-    row.values += [_run(folder, asked, cores=1)[0].peak for _ in range(runs)]
+    row = Row(f"{case.kind}, {case.batches} micro-batches: memory on one core", "MB PSS", at_most=1_000)
+    row.values += [_run(folder, case, cores=1)[0].peak for _ in range(runs)]
     return row
 
 
@@ -172,12 +170,12 @@ def _pipeline(folder: Path, kind: str, batches: int, sink: str) -> str:
     )
 
 
-def _run(folder: Path, asked: _Asked, cores: int = 2) -> tuple[measure.Cost, float]:
+def _run(folder: Path, case: _Case, cores: int = 2) -> tuple[measure.Cost, float]:
     shutil.rmtree(folder / "state", ignore_errors=True)
     (folder / "alerts.json").unlink(missing_ok=True)
     pipeline = folder / "correlation.yaml"
     sink = f'{{type: file, path: "{folder}/alerts.json"}}'
-    pipeline.write_text(_pipeline(folder, asked.kind, asked.batches, sink))
+    pipeline.write_text(_pipeline(folder, case.kind, case.batches, sink))
     argv = [
         "run",
         str(pipeline),

@@ -181,8 +181,8 @@ def json_lines(first: int, count: int) -> bytes:
 def by_hand(node: Node, loader: Loader, files: list[Path]) -> None:
     """A process for each file."""
     table, server, cpu, began = node.fresh_table(), node.cpu(), cpu_of_ended(), time.monotonic()
-    place = [node.server.host, str(node.server.port), node.server.user, node.server.database, table]
-    words = [[sys.executable, str(LOADER), node.kind, *place, str(file)] for file in files]
+    table_address = [node.server.host, str(node.server.port), node.server.user, node.server.database, table]
+    words = [[sys.executable, str(LOADER), node.kind, *table_address, str(file)] for file in files]
     running = [subprocess.Popen(line, stdout=subprocess.DEVNULL) for line in words]
     if any([process.wait() for process in running]):  # noqa: C419  # all have to end
         raise RuntimeError("a loader failed")

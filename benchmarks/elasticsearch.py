@@ -67,19 +67,19 @@ class Node:
     def fresh_index(self) -> str:
         """An empty index."""
         name = f"bench-{time.monotonic_ns()}"
-        self._asked("PUT", f"/{name}", _INDEX)
+        self._request("PUT", f"/{name}", _INDEX)
         return name
 
     def documents(self, index: str) -> int:
         """How many were indexed."""
         path = f"/{index}/_stats/indexing?filter_path=_all.primaries.indexing.index_total"
-        return int(self._asked("GET", path)["_all"]["primaries"]["indexing"]["index_total"])
+        return int(self._request("GET", path)["_all"]["primaries"]["indexing"]["index_total"])
 
     def drop(self, index: str) -> None:
         """Delete it, for the next has the disk's cache to itself."""
-        self._asked("DELETE", f"/{index}")
+        self._request("DELETE", f"/{index}")
 
-    def _asked(self, method: str, path: str, body: Any = None) -> Any:
+    def _request(self, method: str, path: str, body: Any = None) -> Any:
         status, answer = self.server.ask(method, path, json.dumps(body).encode() if body else None)
         if status >= 300:
             raise RuntimeError(answer[:500])

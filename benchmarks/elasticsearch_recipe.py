@@ -146,6 +146,6 @@ def _line(n: int) -> str:
     path = _PATHS[n % len(_PATHS)]
     address = f"10.{n // 251 % 251}.{n % 251}.{n % 17}"
     time_ = f"20/Nov/2026:{n // 3600 % 24:02d}:{n // 60 % 60:02d}:{n % 60:02d} +0000"
-    asked = f"GET {path % (n % 5003) if '%' in path else path} HTTP/1.1"
+    request = f"GET {path % (n % 5003) if '%' in path else path} HTTP/1.1"
     status, size = (200, 304, 404)[n % 3], n % 90_001
-    return f'{address} - - [{time_}] "{asked}" {status} {size} "https://example.org/" "{_AGENTS[n % 3]}"\n'
+    return f'{address} - - [{time_}] "{request}" {status} {size} "https://example.org/" "{_AGENTS[n % 3]}"\n'

@@ -36,9 +36,9 @@ _SYLLABLES = ("an", "bel", "cor", "da", "el", "fi", "gar", "hu", "is", "jo", "ka
 
 def events(recorded: Sequence[Event], times: int, meets: Callable[[Sequence[Event]], Hits]) -> Iterator[Event]:
     """``times`` variants of each recorded event; ``meets`` finds the hits of events."""
-    kept = list(_kept(recorded, meets))
+    harmless_edits = list(_harmless_edits(recorded, meets))
     for turn in range(times):
-        for number, (event, edits) in enumerate(zip(recorded, kept, strict=True)):
+        for number, (event, edits) in enumerate(zip(recorded, harmless_edits, strict=True)):
             yield _edited(event, edits, random.Random(turn * len(recorded) + number))
 
 
@@ -48,19 +48,19 @@ def lines(recorded: Sequence[Event], times: int, meets: Callable[[Sequence[Event
         yield json.dumps(event, ensure_ascii=False, separators=(", ", ": ")).encode() + b"\n"
 
 
-def _kept(recorded: Sequence[Event], meets: Callable[[Sequence[Event]], Hits]) -> Iterator[list[Edit]]:
+def _harmless_edits(recorded: Sequence[Event], meets: Callable[[Sequence[Event]], Hits]) -> Iterator[list[Edit]]:
     """Of each event the edits that change none of its hits: of alternatives the first."""
     expected = [set(rules) for rules in meets(recorded)]
-    kept: list[list[Edit]] = [[] for _ in recorded]
+    harmless_edits: list[list[Edit]] = [[] for _ in recorded]
     for alternatives in EDITS:
         todo = list(range(len(recorded)))
         for edit in alternatives:
-            tried = [_edited(recorded[n], [*kept[n], edit], random.Random(n)) for n in todo]
+            tried = [_edited(recorded[n], [*harmless_edits[n], edit], random.Random(n)) for n in todo]
             same = [set(rules) == expected[n] for n, rules in zip(todo, meets(tried), strict=True)]
             for n in compress(todo, same):
-                kept[n].append(edit)
+                harmless_edits[n].append(edit)
             todo = [n for n, unchanged in zip(todo, same, strict=True) if not unchanged]
-    yield from kept
+    yield from harmless_edits
 
 
 def _edited(event: Event, edits: Sequence[Edit], chance: random.Random) -> Event:
@@ -75,12 +75,12 @@ def _write_message(found: Event, before: Event) -> None:
     """The rendered text of the event tells the values that it has now."""
     text = before.get("Message")
     if isinstance(text, str):
-        told = {
+        new_lines = {
             f"{name}: {before[name]}": f"{name}: {value}"
             for name, value in found.items()
             if isinstance(value, str) and name in before
         }
-        found["Message"] = "\r\n".join(told.get(line, line) for line in text.split("\r\n"))
+        found["Message"] = "\r\n".join(new_lines.get(line, line) for line in text.split("\r\n"))
 
 
 def _identities(event: Event, chance: random.Random) -> None:

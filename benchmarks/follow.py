@@ -43,13 +43,13 @@ def run(settings: Settings) -> Result:
         watcher.start()
         writer.start()
         _follow(settings.minutes * 60, writer, watcher, command)
-        wait_until(lambda: watcher.seen >= writer.written, command, 30.0)
+        wait_until(lambda: watcher.lines >= writer.written, command, 30.0)
         watched = time.monotonic() - command.began
         command.terminate()
         cost = command.wait(60)
         watcher.stop()
-    if cost.code or watcher.seen != writer.written:
-        raise RuntimeError(f"exit {cost.code}; {watcher.seen} of {writer.written} lines came out: {command.stderr}")
+    if cost.code or watcher.lines != writer.written:
+        raise RuntimeError(f"exit {cost.code}; {watcher.lines} of {writer.written} lines came out: {command.stderr}")
     steady = [(at - began, mb) for at, mb in cost.pss if began < at < watched]
     rows = [*_latencies(watcher.ages), *_memory(steady), Row("CPU", "cores", [cost.cpu / cost.wall])]
     return Result("follow", f"{TITLE} ({settings.minutes:g} minutes)", ABOUT, rows, extra=_by_time(steady, watcher.ages))
@@ -58,8 +58,8 @@ def run(settings: Settings) -> Result:
 def follow_argv(source: Path, output: Path, folder: Path) -> list[str]:
     """The command that follows."""
     options = ["--set", f"sources.log.path={source}", "--set", f"sinks.out.path={output}", "--log-format", "json"]
-    place = ["--master", "local[1]", "--state", str(folder / "state")]
-    return [sys.executable, "-m", "etl", "run", str(PIPELINES / "follow.yaml"), *options, *place]
+    run_options = ["--master", "local[1]", "--state", str(folder / "state")]
+    return [sys.executable, "-m", "etl", "run", str(PIPELINES / "follow.yaml"), *options, *run_options]
 
 
 def wait_until(true: Callable[[], bool], command: Command, limit: float) -> None:
@@ -75,8 +75,8 @@ def _follow(seconds: float, writer: Writer, watcher: Watcher, command: Command) 
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         time.sleep(min(left, 30.0))
-        said = f"{writer.written:,} written, {watcher.seen:,} seen, {command.pss():.0f} MB"
-        print(f"  {said}", file=sys.stderr, flush=True)
+        progress = f"{writer.written:,} written, {watcher.lines:,} seen, {command.pss():.0f} MB"
+        print(f"  {progress}", file=sys.stderr, flush=True)
         if command.process.poll() is not None:
             raise RuntimeError(f"the run ended; see {command.stderr}")
     writer.stop()
@@ -111,8 +111,8 @@ def _by_time(samples: Sequence[tuple[float, float]], ages: Sequence[tuple[float,
     for number in range(10):
         begin, end = number * step, (number + 1) * step
         memory = [mb for at, mb in samples if begin <= at < end] or [0.0]
-        seen = [age for at, age in ages if begin <= at - first < end] or [0.0]
+        delays = [age for at, age in ages if begin <= at - first < end] or [0.0]
         lines.append(
-            f"| {end:.0f} s | {statistics.median(memory):.0f} MB | {statistics.median(seen):.2f} s | {max(seen):.2f} s |"
+            f"| {end:.0f} s | {statistics.median(memory):.0f} MB | {statistics.median(delays):.2f} s | {max(delays):.2f} s |"
         )
     return "\n".join(lines)

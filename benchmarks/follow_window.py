@@ -142,10 +142,10 @@ def _line(number: int, now: float) -> str:
 
 def _ages(ticks: list[tuple[float, int]], totals: list[tuple[float, int]]) -> list[float]:
     """Seconds from each append until the counts have its lines."""
-    found, seen = [], iter(totals)
-    now, total = next(seen)
+    found, totals_by_time = [], iter(totals)
+    now, total = next(totals_by_time)
     for appended, number in ticks:
         while total < number:
-            now, total = next(seen)
+            now, total = next(totals_by_time)
         found.append(now - appended)
     return found

@@ -56,8 +56,8 @@ class Watcher(threading.Thread):
         """When a line was seen and its age then, both in seconds."""
 
     @property
-    def seen(self) -> int:
-        """Lines seen so far."""
+    def lines(self) -> int:
+        """Number of lines read so far."""
         return len(self.ages)
 
     def run(self) -> None:

@@ -147,8 +147,8 @@ def by_engine(broker: Broker, row: Row, cost: Row, lines: Path, topic: str | Non
     writing = {"sink.servers": f'["{broker.address}"]', "sink.topic": target, "source.path": str(lines), "sink.delivery": how}
     name, overrides = ("kafka", reading) if topic else ("kafka-sink", writing)
     server = broker.cpu()
-    spent, _, told = measured(argv(name, overrides, folder, "--once"), folder, every=1.0)
-    done = last_event(told, "done")
+    spent, _, log = measured(argv(name, overrides, folder, "--once"), folder, every=1.0)
+    done = last_event(log, "done")
     if done["events"] != messages:
         raise RuntimeError(f"{done['events']:,} of {messages:,} messages were read")
     row.values.append(messages / float(done["work_seconds"]))
@@ -205,8 +205,8 @@ def _delays(broker: Broker, source: str, target: str, command: Command) -> list[
 def argv(name: str, overrides: Mapping[str, str], folder: Path, *more: str) -> Sequence[str]:
     """The command."""
     options = [word for path, value in overrides.items() for word in ("--set", f"{path}={value}")]
-    place = [*more, "--master", "local[2]", "--state", str(folder / "state"), "--log-format", "json"]
-    return [sys.executable, "-m", "etl", "run", str(PIPELINES / f"{name}.yaml"), *options, *place]
+    run_options = [*more, "--master", "local[2]", "--state", str(folder / "state"), "--log-format", "json"]
+    return [sys.executable, "-m", "etl", "run", str(PIPELINES / f"{name}.yaml"), *options, *run_options]
 
 
 def _lines(file: Path) -> int:

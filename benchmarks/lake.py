@@ -93,8 +93,8 @@ def _catalog(folder: Path) -> dict[str, str]:
 
 
 def _spark(source: Path, folder: Path, cores: int) -> list[str]:
-    script, out, told = HERE / "peers" / "spark_plain.py", folder / "out", folder / "work.json"
-    return [str(OWN), str(script), str(source), str(out), str(cores), str(told), "parquet"]
+    script, out, work_file = HERE / "peers" / "spark_plain.py", folder / "out", folder / "work.json"
+    return [str(OWN), str(script), str(source), str(out), str(cores), str(work_file), "parquet"]
 
 
 def _parquet_files(folder: Path) -> Sequence[str]:

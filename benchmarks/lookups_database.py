@@ -21,7 +21,7 @@ from etl.tables.table_store import TableRequest, refresh
 
 CHANGED = 10_000
 TYPES = "id BIGINT AUTO_INCREMENT PRIMARY KEY, ip VARCHAR(15) NOT NULL, category VARCHAR(20) NOT NULL, score INT NOT NULL, "
-_PLACE = "server.json"
+_LOGIN_FILE = "server.json"
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def loaded(folder: Path) -> Iterator[Loaded]:
     """A server with the rows, while it is needed."""
     with started("mysql") as server:
         node = Node(server, "mysql")
-        (folder / _PLACE).write_text(json.dumps({"url": node.url, "user": server.user}))
+        (folder / _LOGIN_FILE).write_text(json.dumps({"url": node.url, "user": server.user}))
         _fill(server, folder)
         yield Loaded(node)
 
@@ -61,8 +61,8 @@ def _fill(server: Any, folder: Path) -> None:
     """A row of the file a row; all were changed in the year before."""
     import pymysql  # type: ignore[import-untyped]
 
-    place = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
-    connection = pymysql.connect(**place, database=server.database, local_infile=True, autocommit=True)
+    login = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
+    connection = pymysql.connect(**login, database=server.database, local_infile=True, autocommit=True)
     with connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE intel ({TYPES} changed DATETIME(6) NOT NULL) ENGINE=InnoDB")
         cursor.execute(
@@ -75,9 +75,9 @@ def _fill(server: Any, folder: Path) -> None:
 
 def build(folder: Path, how: str) -> dict[str, float]:
     """Build the table as a run does: ``whole``, or what changed where it was built by its ``changes`` before."""
-    place = json.loads((folder / _PLACE).read_bytes())
+    login = json.loads((folder / _LOGIN_FILE).read_bytes())
     options = {"table": "intel", "key": "ip", "columns": {"score": "int"}, "refresh": "1m"}
-    given = {**place, **options, "password": os.environ[PASSWORD], **({"time": "changed"} if how == "changes" else {})}
+    given = {**login, **options, "password": os.environ[PASSWORD], **({"time": "changed"} if how == "changes" else {})}
     began = time.monotonic()
     refresh(TableRequest("mariadb", DatabaseTable.model_validate(given), Shape(("ip",), SCHEMA)), folder / "from-mariadb")
     used = resource.getrusage(resource.RUSAGE_SELF)

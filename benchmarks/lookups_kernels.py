@@ -36,9 +36,9 @@ def data(folder: Path) -> None:
         "score": pa.array(random.integers(0, 101, ROWS)),
     }
     csv.write_csv(pa.table(columns), folder / "intel.csv")
-    asked = np.random.default_rng(2)
-    known = columns["ip"].take(pa.array(asked.permutation(ROWS)[:PROBES]))
-    other = texts(asked.integers(1 << 24, 1 << 32, PROBES, dtype=np.uint64))
+    probe_random = np.random.default_rng(2)
+    known = columns["ip"].take(pa.array(probe_random.permutation(ROWS)[:PROBES]))
+    other = texts(probe_random.integers(1 << 24, 1 << 32, PROBES, dtype=np.uint64))
     parquet.write_table(pa.table({"known": known, "other": other}), folder / "probes.parquet")
     prefixes = pa.array(random.integers(16, 33, NETWORKS)).cast(pa.string())
     networks = pc.binary_join_element_wise(texts(random.integers(1 << 24, 1 << 32, NETWORKS, dtype=np.uint64)), prefixes, "/")

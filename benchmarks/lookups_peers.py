@@ -46,14 +46,14 @@ def rows(folder: Path, times: int, networks_found: float) -> Iterator[Row]:
     for peer, labels in PEERS.items():
         named = {name: Row(*label) for name, label in labels.items()}
         for _ in range(times):
-            found = _asked(peer, folder)
+            found = _run_peer(peer, folder)
             for name, row in named.items():
                 row.values.append(found[name])
         named["some"].remark = _compared(found, networks_found)
         yield from named.values()
 
 
-def _asked(peer: str, folder: Path) -> dict[str, float]:
+def _run_peer(peer: str, folder: Path) -> dict[str, float]:
     argv = ["taskset", "--cpu-list", "0", str(OTHERS), str(HERE / "peers" / "lookups.py"), peer, str(folder), str(CACHE)]
     _, out, _ = measure.run(argv, folder)
     return json.loads(out)

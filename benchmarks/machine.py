@@ -42,8 +42,8 @@ def _cpu() -> str:
 def _java() -> str:
     from etl.spark.jvm.java import java_home
 
-    said = subprocess.run([f"{java_home()}/bin/java", "-version"], capture_output=True, text=True, check=True).stderr
-    return said.splitlines()[1]
+    version_text = subprocess.run([f"{java_home()}/bin/java", "-version"], capture_output=True, text=True, check=True).stderr
+    return version_text.splitlines()[1]
 
 
 def _version(name: str) -> str:

@@ -88,8 +88,8 @@ class Command:
         self._ended.set()
         self._sampler.join()
         _reap(self._others)
-        told = _children_cpu() - self._cpu  # not of workers: Spark's daemon does not wait for them
-        return Cost(wall, max(told, sum(self._used.values())), code, self._samples)
+        children_cpu = _children_cpu() - self._cpu  # not of workers: Spark's daemon does not wait for them
+        return Cost(wall, max(children_cpu, sum(self._used.values())), code, self._samples)
 
     def _sample(self) -> None:
         pause = min(FIRST_SECONDS, self._every)

@@ -25,6 +25,6 @@ def run(settings: Settings) -> Result:
         entry = Entry(workload, sluice(workload.pipeline.name), 1, False, settings.lines)
         for _ in range(settings.runs):
             entry.turn()
-            print(f"  {workload.name}: {entry.said}", file=sys.stderr, flush=True)
+            print(f"  {workload.name}: {entry.message}", file=sys.stderr, flush=True)
         rows.append(Row(workload.title, "MB PSS", list(entry.row.pss), at_most=workload.memory_mb))
     return Result("memory", TITLE, ABOUT, rows)

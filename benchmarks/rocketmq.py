@@ -135,8 +135,8 @@ def by_engine(broker: Broker, row: Row, cost: Row, lines: Path, topic: str | Non
     writing = {"sink.servers": f'["{address}"]', "sink.topic": target, "source.path": str(lines)}
     name, places = ("rocketmq", reading) if topic else ("rocketmq-sink", writing)
     server = broker.cpu()
-    spent, _, told = measured(argv(name, places, folder), folder, every=1.0)
-    seconds = _done(told, messages)
+    spent, _, log = measured(argv(name, places, folder), folder, every=1.0)
+    seconds = _done(log, messages)
     row.values.append(messages / seconds)
     row.wall.append(seconds)
     row.cpu.append(spent.cpu)
@@ -151,13 +151,13 @@ def by_engine(broker: Broker, row: Row, cost: Row, lines: Path, topic: str | Non
 def argv(name: str, places: Mapping[str, str], folder: Path) -> Sequence[str]:
     """The command."""
     options = [word for path, value in places.items() for word in ("--set", f"{path}={value}")]
-    place = ["--once", "--master", "local[2]", "--state", str(folder / "state"), "--log-format", "json"]
-    return [sys.executable, "-m", "etl", "run", str(PIPELINES / f"{name}.yaml"), *options, *place]
+    run_options = ["--once", "--master", "local[2]", "--state", str(folder / "state"), "--log-format", "json"]
+    return [sys.executable, "-m", "etl", "run", str(PIPELINES / f"{name}.yaml"), *options, *run_options]
 
 
-def _done(told: str, messages: int) -> float:
+def _done(log: str, messages: int) -> float:
     """Seconds of the run, as it reports them."""
-    done = last_event(told, "done")
+    done = last_event(log, "done")
     if done["events"] != messages:
         raise RuntimeError(f"{done['events']:,} of {messages:,} messages were read")
     return float(done["work_seconds"])

@@ -119,8 +119,8 @@ def _ours(file: Path) -> Counter[str]:
     """What we match, rule by rule."""
     batches = parse_events(file)
     work = step().open(batches[0].schema)
-    told = [rules for batch in batches for rules in work(batch).events.column("rules").to_pylist()]
-    return Counter(rule["id"] for rules in told for rule in rules)
+    rule_lists = [rules for batch in batches for rules in work(batch).events.column("rules").to_pylist()]
+    return Counter(rule["id"] for rules in rule_lists for rule in rules)
 
 
 def compared(theirs: Counter[str], ours: Counter[str]) -> str:

@@ -34,8 +34,8 @@ def run(settings: Settings) -> Result:
         _measure(cold)
         _measure(warm)
         _measure_whole(whole)
-        said = f"cold {cold.values[-1]:.1f} s, warm {warm.values[-1]:.1f} s, to the end {whole.values[-1]:.1f} s"
-        print(f"  run {number + 1}: {said}", file=sys.stderr, flush=True)
+        times = f"cold {cold.values[-1]:.1f} s, warm {warm.values[-1]:.1f} s, to the end {whole.values[-1]:.1f} s"
+        print(f"  run {number + 1}: {times}", file=sys.stderr, flush=True)
     return Result("startup", TITLE, ABOUT, [cold, warm, whole])
 
 

@@ -42,7 +42,7 @@ _MAX_BYTES = 1 << 23
 """Beyond the largest number sent."""
 
 
-class Seen:
+class OutputNumbers:
     """The output as it grows: how often it holds each number."""
 
     def __init__(self, file: Path) -> None:
@@ -88,10 +88,10 @@ def run(settings: Settings) -> Result:
 def _tcp(row: Row, kind: str) -> None:
     folder = fresh("syslog")
     with Command(argv(folder, port := free_port()), folder, every=1.0) as command:
-        seen = _ready(folder, port, command)
+        output = _ready(folder, port, command)
         began, cpu = time.monotonic(), cpu_of(command.process.pid)
-        sender = send(kind, port, MESSAGES, 0, seen.lines)
-        _until(seen, seen.lines + MESSAGES)
+        sender = send(kind, port, MESSAGES, 0, output.lines)
+        _until(output, output.lines + MESSAGES)
         seconds = time.monotonic() - began
         row.values.append(MESSAGES / seconds)
         row.wall.append(seconds)
@@ -99,35 +99,35 @@ def _tcp(row: Row, kind: str) -> None:
         row.pss.append(command.pss())
         sender.wait()
         _end(command)
-    if seen.twice:
-        raise RuntimeError(f"{seen.twice} of {seen.lines} lines repeat others")
+    if output.twice:
+        raise RuntimeError(f"{output.twice} of {output.lines} lines repeat others")
 
 
 def _udp(row: Row, rate: int) -> None:
     folder = fresh("syslog")
     count = rate * UDP_SECONDS
     with Command(argv(folder, port := free_port()), folder, every=1.0) as command:
-        seen = _ready(folder, port, command)
-        before, began, cpu = seen.lines, time.monotonic(), cpu_of(command.process.pid)
+        output = _ready(folder, port, command)
+        before, began, cpu = output.lines, time.monotonic(), cpu_of(command.process.pid)
         sender = send("udp", port, count, rate, before)
         while sender.poll() is None:
             time.sleep(0.1)
-        _until(seen, before + count)
-        row.values.append(count - (seen.lines - before))
+        _until(output, before + count)
+        row.values.append(count - (output.lines - before))
         row.wall.append(time.monotonic() - began)
         row.cpu.append(cpu_of(command.process.pid) - cpu)
         row.pss.append(command.pss())
         _end(command)
-    if seen.twice:
-        raise RuntimeError(f"{seen.twice} of {seen.lines} lines repeat others")
+    if output.twice:
+        raise RuntimeError(f"{output.twice} of {output.lines} lines repeat others")
 
 
 def argv(folder: Path, port: int) -> list[str]:
     """The command that receives."""
     places = f'sources.main.listen=["tcp://127.0.0.1:{port}", "udp://127.0.0.1:{port}"]'
     options = ["--set", places, "--set", f"sinks.out.path={folder / 'out.json'}", "--log-format", "json"]
-    place = ["--master", "local[2]", "--state", str(folder / "state")]
-    return [sys.executable, "-m", "etl", "run", str(PIPELINES / "syslog.yaml"), *options, *place]
+    run_options = ["--master", "local[2]", "--state", str(folder / "state")]
+    return [sys.executable, "-m", "etl", "run", str(PIPELINES / "syslog.yaml"), *options, *run_options]
 
 
 def send(kind: str, port: int, count: int, rate: int, first: int) -> subprocess.Popen[bytes]:
@@ -143,9 +143,9 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
-def _ready(folder: Path, port: int, command: Command) -> Seen:
+def _ready(folder: Path, port: int, command: Command) -> OutputNumbers:
     """Wait until some messages have come through: Spark has started, workers have loaded."""
-    seen, until = Seen(folder / "out.json"), time.monotonic() + START_LIMIT_SECONDS
+    output, until = OutputNumbers(folder / "out.json"), time.monotonic() + START_LIMIT_SECONDS
     while time.monotonic() < until:
         if command.process.poll() is not None:
             break
@@ -154,19 +154,19 @@ def _ready(folder: Path, port: int, command: Command) -> Seen:
                 break
         time.sleep(0.1)
     send("newline", port, 20_000, 0, 0).wait()
-    while seen.lines < 20_000:
+    while output.lines < 20_000:
         if command.process.poll() is not None or time.monotonic() > until:
             raise RuntimeError(f"nothing came out; see {command.stderr}")
-        if not seen.look():
+        if not output.look():
             time.sleep(0.05)
-    return seen
+    return output
 
 
-def _until(seen: Seen, lines: int) -> None:
+def _until(output: OutputNumbers, lines: int) -> None:
     """Read the output up to a line, or until no more comes."""
     last = time.monotonic()
-    while seen.lines < lines and time.monotonic() - last < QUIET_SECONDS:
-        if seen.look():
+    while output.lines < lines and time.monotonic() - last < QUIET_SECONDS:
+        if output.look():
             last = time.monotonic()
         else:
             time.sleep(0.02)

@@ -38,7 +38,7 @@ def run(settings: Settings) -> Result:
     """Turns without and with viewers, after one that is not counted."""
     folder, source = fresh("viewers"), in_memory(data.w1(settings.lines))
     alone, viewed = Row("CPU without viewers", "s"), Row(f"CPU with {VIEWERS} viewers", "s")
-    asked = Row("answers to viewers", "requests/s")
+    answers = Row("answers to viewers", "requests/s")
     with _server(folder) as server:
         for number in range(2 * settings.runs + 1):
             is_viewed = number > 0 and number % 2 == 0
@@ -46,7 +46,7 @@ def run(settings: Settings) -> Result:
                 time.sleep(SETTLE_SECONDS)
                 used, seconds = server.give(source, viewers)
                 if viewers is not None:
-                    asked.values.append(_end(viewers))
+                    answers.values.append(_end(viewers))
             if number:
                 row = viewed if is_viewed else alone
                 row.values.append(used)
@@ -55,7 +55,7 @@ def run(settings: Settings) -> Result:
     more = Row("more CPU with viewers", "%", at_most=3.0)
     shutil.rmtree(folder)  # gigabytes of memory
     more.values = [100 * (one / other - 1) for one, other in zip(viewed.values, alone.values, strict=True)]
-    return Result("viewers", f"{TITLE} ({data.lines_of(source):,} lines)", ABOUT, [alone, viewed, more, asked])
+    return Result("viewers", f"{TITLE} ({data.lines_of(source):,} lines)", ABOUT, [alone, viewed, more, answers])
 
 
 @dataclass

@@ -82,7 +82,7 @@ class Workload:
             for entry in entries:
                 if not entry.failed:
                     entry.turn()
-                    print(f"  run {number + 1}: {entry.row.label}: {entry.said}", file=sys.stderr, flush=True)
+                    print(f"  run {number + 1}: {entry.row.label}: {entry.message}", file=sys.stderr, flush=True)
         lines = data.lines_of(self.log.file(settings.lines))
         rows = [*(entry.row for entry in entries), *_summary(self, entries)]
         return Result(self.name, f"{self.title} ({lines:,} lines)", f"{self.about} {HOW}", rows, extra=_pieces(entries, lines))
@@ -104,7 +104,7 @@ class Entry:
         target = workload.targets.get(cores) if contender.ours else None
         self.row = Row(f"{contender.name}, {_cores(cores)}{free}", "lines/s", at_least=target)
         self.failed = False
-        self.said = ""
+        self.message = ""
 
     def turn(self) -> None:
         """One run; a peer that fails is left out and its row says so."""
@@ -113,7 +113,7 @@ class Entry:
         except (RuntimeError, ValueError, OSError) as error:
             if self.contender.ours:
                 raise
-            self.failed, self.row.remark, self.said = True, str(error)[:300], f"failed: {error}"
+            self.failed, self.row.remark, self.message = True, str(error)[:300], f"failed: {error}"
 
     def _measure(self) -> None:
         idle = self._run(self.workload.log.file(1))[0].cpu
@@ -124,7 +124,7 @@ class Entry:
         row.cpu.append(cost.cpu)
         row.pss.append(cost.peak)
         row.wall.append(cost.wall)
-        self.said = f"{row.values[-1]:,.0f} lines/s, {row.work_cpu[-1]:.1f} of {cost.cpu:.1f} CPU s, {cost.peak:.0f} MB"
+        self.message = f"{row.values[-1]:,.0f} lines/s, {row.work_cpu[-1]:.1f} of {cost.cpu:.1f} CPU s, {cost.peak:.0f} MB"
 
     def _run(self, source: Path) -> tuple[measure.Cost, float]:
         folder = fresh(self.workload.name)

@@ -31,8 +31,8 @@ def batches(file: Path) -> Iterator[bytes]:
 
 def send(url: str, index: str, bodies: Iterator[bytes], lock: Lock) -> None:
     """One connection, until nothing is left."""
-    place = urlsplit(url)
-    connection = HTTPConnection(place.hostname or "", place.port)
+    address = urlsplit(url)
+    connection = HTTPConnection(address.hostname or "", address.port)
     path = f"/{index}/_bulk?filter_path=errors,items.*.status,items.*.error"
     while True:
         with lock:

@@ -30,8 +30,8 @@ def probes(name: str) -> pa.Array:
 
 def memory() -> float:
     """What this process has, shared pages counted in part."""
-    told = Path("/proc/self/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in told if line.startswith("Pss:")) * 1024 / 1e6
+    rollup = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in rollup if line.startswith("Pss:")) * 1024 / 1e6
 
 
 def speed(keys: pa.Array, batch: int, work: Callable[[pa.Array], int]) -> tuple[float, int]:
@@ -57,9 +57,9 @@ def duckdb() -> dict[str, float]:
     database = library.connect(file, config={"threads": 1})
 
     def joined(part: pa.Array) -> int:
-        asked = pa.table({"ip": part})  # DuckDB finds it by this name
-        out = database.sql(QUERY.format(probes="asked")).to_arrow_table()
-        return len(asked) - out.column("score").null_count
+        requested = pa.table({"ip": part})  # DuckDB finds it by this name
+        out = database.sql(QUERY.format(probes="requested")).to_arrow_table()
+        return len(requested) - out.column("score").null_count
 
     some, first = speed(keys[:FEW], BATCH, joined)
     grown = memory() - before
@@ -81,7 +81,7 @@ def missed(keys: pa.Array, first: int, found: int) -> int:
 
 def sqlite() -> dict[str, float]:
     """A table in SQLite's file, of which the address is the primary key; a statement a key."""
-    file = kept("intel.csv", "sqlite", write_sqlite)
+    file = cached_file("intel.csv", "sqlite", write_sqlite)
     keys, before = probes("known")[:FEW], memory()
     database = sqlite3.connect(f"file:{file}?immutable=1", uri=True)
     database.execute(f"PRAGMA mmap_size = {file.stat().st_size}")
@@ -117,7 +117,7 @@ def maxmind() -> dict[str, float]:
     """Networks in a MaxMind DB."""
     import maxminddb
 
-    file = kept("networks.csv", "mmdb", write_mmdb)
+    file = cached_file("networks.csv", "mmdb", write_mmdb)
     keys, before = probes("other"), memory()
     reader = maxminddb.open_database(file, maxminddb.MODE_MMAP_EXT)
 
@@ -142,7 +142,7 @@ def write_mmdb(networks: Path, file: Path) -> None:
     writer.to_db_file(str(file))
 
 
-def kept(name: str, suffix: str, write: Callable[[Path, Path], None]) -> Path:
+def cached_file(name: str, suffix: str, write: Callable[[Path, Path], None]) -> Path:
     """A file of a CSV file's rows, written when that file is first seen: it takes half a minute, and a whole one for `mmdb`."""
     with (source := folder / name).open("rb") as lines:
         digest = hashlib.file_digest(lines, "sha256").hexdigest()

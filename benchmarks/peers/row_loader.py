@@ -28,11 +28,11 @@ def batches(file: Path) -> Iterator[list[tuple[Any, ...]]]:
             yield part
 
 
-def mysql(place: dict[str, Any], database: str, table: str, file: Path) -> None:
+def mysql(login: dict[str, Any], database: str, table: str, file: Path) -> None:
     """By `executemany`."""
     import pymysql  # type: ignore[import-untyped]
 
-    connection = pymysql.connect(**place, database=database, charset="utf8mb4")
+    connection = pymysql.connect(**login, database=database, charset="utf8mb4")
     statement = f"INSERT INTO {table} ({', '.join(COLUMNS)}) VALUES ({', '.join(['%s'] * len(COLUMNS))})"
     for rows in batches(file):
         with connection.cursor() as cursor:
@@ -40,11 +40,11 @@ def mysql(place: dict[str, Any], database: str, table: str, file: Path) -> None:
         connection.commit()
 
 
-def postgresql(place: dict[str, Any], database: str, table: str, file: Path) -> None:
+def postgresql(login: dict[str, Any], database: str, table: str, file: Path) -> None:
     """By COPY."""
     import psycopg
 
-    connection = psycopg.connect(**place, dbname=database)
+    connection = psycopg.connect(**login, dbname=database)
     for rows in batches(file):
         with connection.cursor().copy(f"COPY {table} ({', '.join(COLUMNS)}) FROM STDIN") as copy:
             for row in rows:
@@ -55,9 +55,9 @@ def postgresql(place: dict[str, Any], database: str, table: str, file: Path) -> 
 def main() -> None:
     """Load a file."""
     kind, host, port, user, database, table, file = sys.argv[1:]
-    place = {"host": host, "port": int(port), "user": user, "password": os.environ["SLUICE_BENCH_PASSWORD"]}
+    login = {"host": host, "port": int(port), "user": user, "password": os.environ["SLUICE_BENCH_PASSWORD"]}
     began = time.monotonic()
-    {"mysql": mysql, "postgresql": postgresql}[kind](place, database, table, Path(file))
+    {"mysql": mysql, "postgresql": postgresql}[kind](login, database, table, Path(file))
     print(time.monotonic() - began)
 
 

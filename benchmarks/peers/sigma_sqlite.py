@@ -72,10 +72,10 @@ def statements() -> Iterator[tuple[str, str]]:
             yield str(rule.id), sql.replace("SELECT *", "SELECT rowid", 1)
 
 
-asked = list(statements())
+queries = list(statements())
 began = time.process_time()
 logs = loaded()
 with open(target, "w") as out:
-    for rule, sql in asked:
+    for rule, sql in queries:
         out.write(f"{rule}\n" * matches(logs, sql))
-print(json.dumps({"work_seconds": time.process_time() - began, "rules": len({rule for rule, _ in asked})}))
+print(json.dumps({"work_seconds": time.process_time() - began, "rules": len({rule for rule, _ in queries})}))
