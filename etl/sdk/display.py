@@ -28,7 +28,7 @@ class LiveDisplay:
         if not is_notebook():
             text = str(value)
             if text != self._shown:
-                print(text, flush=True)
+                print(f"{text}\n", end="", flush=True)
             self._shown = text
         elif self._handle is None:
             from IPython.display import display as show

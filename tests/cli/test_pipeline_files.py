@@ -155,3 +155,15 @@ def test_a_folder_of_pipelines_with_the_same_names_inside(engine: Engine, etl: E
     (letters_of_one, _) = [event for event in events if event["event"] == "dead_letters"]
     assert (letters_of_one["pipeline"], letters_of_one["share"]) == ("one", 0.3333)
     assert "1 at steps[0] regex (line 4): does not match (regex-failed), such as\n    no one" in letters_of_one["message"]
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_message_and_its_line_end_are_one_write(form: str) -> None:
+    """Messages of several threads would otherwise share lines."""
+    writes: list[str] = []
+    out = io.StringIO()
+    out.write = lambda text: writes.append(text) or len(text)  # type: ignore[method-assign, func-returns-value]
+
+    Progress(form, False, False, out).say("source", "no file is there\n  yet", "warning", "ssh")
+
+    assert [text.endswith("\n") for text in writes if text] == [True]

@@ -139,7 +139,7 @@ class Progress:
             self._live.console.print(shown, soft_wrap=True)  # as text: what logs hold is not markup
         else:
             head = click.style(first, fg=colour, bold=True) if colour and self._out.isatty() else first
-            print(f"{head}{line_end}{rest}", file=self._out, flush=True)
+            print(f"{head}{line_end}{rest}\n", end="", file=self._out, flush=True)  # in one write: other threads print, too
 
     def close(self) -> None:
         """Remove the live line."""
