@@ -53,6 +53,9 @@ of the same events: rows that are *missing*, rows that are there once more, and 
 the steps that fail for some events. Of steps with *idle* or *quiet* the stream stops again and again, and results come by the
 clock.
 
+A step `dedupe` by the time of reading has no row *read by Spark*: each key has one result there, too, but which of its events is
+the first depends on the order in which Spark reads the files of a micro-batch (in ten runs all of 25 keys had another one).
+
 """
 RECEIVER_HEAD = ("receiver", "protocol", "killed", "events acknowledged", "missing", "stored twice", "when")
 RECEIVERS = (
