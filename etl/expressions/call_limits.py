@@ -1,10 +1,10 @@
-"""Calls of Spark that are refused before Spark computes them: results that would take all memory, patterns of numbers after
-whose error Spark formats the next event otherwise, and types that events cannot have."""
+"""Calls of Spark that are refused before Spark computes them: results that would take all memory, and patterns of numbers after
+whose error Spark formats the next event otherwise."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from etl.expressions.failures import MAX_ELEMENTS, NUMBER_PATTERN
 from etl.expressions.output_limit import MAX_CHARACTERS
@@ -12,8 +12,8 @@ from etl.expressions.output_limit import MAX_CHARACTERS
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-_MAX_BYTES = 1 << 24
-"""Characters of all elements of an array that repeats one, as text."""
+_MAX_ARRAY_CHARACTERS = 1 << 24
+"""Characters of an array that repeats one element, of all together, as text."""
 _MAX_DIGITS = 1000
 """Digits after the point, of which a double has 340 at most."""
 _WIDE = r"%[-#+ 0,(<]*(\d+\$)?[-#+ 0,(<]*\.?\d{6}|\.\d{6}"
@@ -38,7 +38,7 @@ def _repeated_element(element: Column, count: Column) -> Column:
     from pyspark.sql import functions as F  # noqa: N812
 
     number, size = _whole(count), F.coalesce(F.length(element.cast("string")).cast("bigint"), F.lit(1))
-    return (number > MAX_ELEMENTS) | (number * size > _MAX_BYTES)
+    return (number > MAX_ELEMENTS) | (number * size > _MAX_ARRAY_CHARACTERS)
 
 
 def _inserted(array: Column, position: Column, element: Column) -> Column:
@@ -90,27 +90,3 @@ LIMITS: Mapping[str, tuple[Callable[..., Column], tuple[int, ...]]] = {
     "format_number": (_number_pattern, (2,)),
 }
 """Function → whether a call is refused, as an expression of its arguments, and how many of them it can have."""
-
-
-def held_type(type_: Any) -> tuple[Any, str | None]:
-    """The type with texts in place of values of no type, and why events cannot have it, None if they can."""
-    from pyspark.sql import types as T  # noqa: N812
-
-    if isinstance(type_, T.NullType):
-        return T.StringType(), None
-    if isinstance(type_, T.CalendarIntervalType | T.YearMonthIntervalType):
-        return type_, "an interval, which events cannot have: write cast(… as string)"
-    if isinstance(type_, T.ArrayType):
-        item, mistake = held_type(type_.elementType)
-        return T.ArrayType(item, type_.containsNull), mistake
-    if isinstance(type_, T.MapType):
-        (key, wrong), (value, mistake) = held_type(type_.keyType), held_type(type_.valueType)
-        return T.MapType(key, value, type_.valueContainsNull), wrong or mistake
-    if not isinstance(type_, T.StructType):
-        return type_, None
-    twice = next((name for name in type_.names if type_.names.count(name) > 1), None)
-    if twice is not None:
-        return type_, f"structs with two members {twice!r}: name them with named_struct('a', …, 'b', …)"
-    members = [(one, *held_type(one.dataType)) for one in type_.fields]
-    held = T.StructType([T.StructField(one.name, item, one.nullable) for one, item, _ in members])
-    return held, next((mistake for _, _, mistake in members if mistake), None)

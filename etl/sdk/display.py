@@ -28,7 +28,7 @@ class LiveDisplay:
         if not is_notebook():
             text = str(value)
             if text != self._shown:
-                print(f"{text}\n", end="", flush=True)
+                print(text, flush=True)
             self._shown = text
         elif self._handle is None:
             from IPython.display import display as show

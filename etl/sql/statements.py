@@ -103,7 +103,7 @@ class Delay:
 
 
 @dataclass(frozen=True)
-class Partition:
+class PartitionValue:
     """A column that has one value in all rows: ``PARTITION (name = value)``."""
 
     name: str
@@ -123,7 +123,7 @@ class Insert:
     emits_changes: bool = False
     options: tuple[Option, ...] = ()
     """Those of a hint behind the table."""
-    partition: tuple[Partition, ...] = ()
+    partition: tuple[PartitionValue, ...] = ()
 
 
 @dataclass(frozen=True)

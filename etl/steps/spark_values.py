@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from etl.api import PlanError, Schema, SparkStep, without
 from etl.expressions import Evaluation, analyse, compile_expression, quote_name, register
-from etl.expressions.call_limits import held_type
 from etl.expressions.failures import describe_failures
 from etl.steps.null_on_error import null_on_error
 
@@ -80,7 +79,7 @@ class SparkValues(SparkStep):
         """Number of an expression with elements of no type, such as ``array()`` → its type with texts in their place. Raises
         PlanError for a type that events cannot have."""
         types: Any = after.schema[COMPUTED].dataType
-        found = {int(member.name): (member.dataType, *held_type(member.dataType)) for member in types}
+        found = {int(member.name): (member.dataType, *storable_type(member.dataType)) for member in types}
         for number, (_, _, mistake) in found.items():
             if mistake:
                 raise PlanError(f"{' '.join(self.expressions[number].text.split())!r} gives {mistake}")
@@ -158,3 +157,27 @@ def computed_types(incoming: Schema) -> dict[int, pa.DataType]:
 def _computed_numbers(incoming: Schema) -> Iterator[int]:
     if COMPUTED in incoming.names:
         yield from (int(member.name) for member in incoming.field(COMPUTED).type)
+
+
+def storable_type(type_: Any) -> tuple[Any, str | None]:
+    """The type with texts in place of values of no type, and why events cannot have it, None if they can."""
+    from pyspark.sql import types as T  # noqa: N812
+
+    if isinstance(type_, T.NullType):
+        return T.StringType(), None
+    if isinstance(type_, T.CalendarIntervalType | T.YearMonthIntervalType):
+        return type_, "an interval, which events cannot have: write cast(… as string)"
+    if isinstance(type_, T.ArrayType):
+        item, mistake = storable_type(type_.elementType)
+        return T.ArrayType(item, type_.containsNull), mistake
+    if isinstance(type_, T.MapType):
+        (key, wrong), (value, mistake) = storable_type(type_.keyType), storable_type(type_.valueType)
+        return T.MapType(key, value, type_.valueContainsNull), wrong or mistake
+    if not isinstance(type_, T.StructType):
+        return type_, None
+    twice = next((name for name in type_.names if type_.names.count(name) > 1), None)
+    if twice is not None:
+        return type_, f"structs with two members {twice!r}: name them with named_struct('a', …, 'b', …)"
+    members = [(one, *storable_type(one.dataType)) for one in type_.fields]
+    struct = T.StructType([T.StructField(one.name, item, one.nullable) for one, item, _ in members])
+    return struct, next((mistake for _, _, mistake in members if mistake), None)

@@ -63,23 +63,14 @@ def _open_object(target: Any, name: Any, name_stop: Any) -> Any:
 
 @kernel_function
 def _copy_row(
-    at: Any,
-    end: Any,
-    target: Any,
-    first: Any,
-    bounds: Any,
-    names: Any,
-    children: Any,
-    nodes: Any,
-    member_counts: Any,
-    before: Any,
+    at: Any, end: Any, target: Any, first: Any, bounds: Any, names: Any, children: Any, nodes: Any, counts: Any, before: Any
 ) -> Any:
     """The undeclared members of the object at ``at``, written to ``target``; how the row ended, and where its text ends.
 
-    ``nodes``, ``member_counts`` and ``before`` are the open objects: their nodes, members written, and where their texts begin.
+    ``nodes``, ``counts`` and ``before`` are the open objects: their nodes, members written, and where their texts begin.
     """
     level, begin = 0, target
-    nodes[0], member_counts[0] = 0, 0
+    nodes[0], counts[0] = 0, 0
     target = _put_byte(target, OPEN)
     at += ONE
     while at < end:
@@ -90,11 +81,11 @@ def _copy_row(
             if level == 0:
                 break
             level -= 1
-            if member_counts[level + 1] == 0:
+            if counts[level + 1] == 0:
                 target = np.uint64(before[level + 1])
             else:
                 target = _put_byte(target, CLOSE)
-                member_counts[level] += 1
+                counts[level] += 1
             continue
         if byte != QUOTE:
             at += ONE
@@ -109,16 +100,16 @@ def _copy_row(
         at = space_end(space_end(at, end) + ONE, end)
         if child >= 0 and at < end and load_byte(at) == OPEN:
             before[level + 1] = np.int64(target)
-            target = _open_object(_put_comma(target, member_counts[level]), start, name_stop)
+            target = _open_object(_put_comma(target, counts[level]), start, name_stop)
             level += 1
-            nodes[level], member_counts[level] = child, 0
+            nodes[level], counts[level] = child, 0
             at += ONE
             continue
         at = value_end(at, end)
         if child == _UNDECLARED:
-            target = _copy(_put_comma(target, member_counts[level]), start, at)
-            member_counts[level] += 1
-    if member_counts[0] == 0:
+            target = _copy(_put_comma(target, counts[level]), start, at)
+            counts[level] += 1
+    if counts[0] == 0:
         return NULL, begin
     return KEPT, _put_byte(target, CLOSE)
 

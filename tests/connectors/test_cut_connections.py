@@ -28,7 +28,7 @@ from redis_rig import client_of, create_sink
 from running import wait_for
 from servers.clickhouse_server import ClickHouse
 from servers.kafka_server import Kafka
-from servers.mosquitto_server import Mosquitto
+from servers.mosquitto_server import Mosquitto, subscribed
 from servers.object_store import StoreProcess
 from servers.ports import free
 from servers.redis_server import Redis
@@ -121,27 +121,6 @@ def test_mqtt_messages(mosquitto: Mosquitto, qos: int) -> None:
         wait_for(lambda: len({_id(message.payload) for message in [*got]}) == len(EVERY), what="the messages")
 
     assert {_id(message.payload) for message in got} == set(EVERY)
-
-
-@contextmanager
-def subscribed(broker: Mosquitto, topic: str) -> Iterator[list[Any]]:
-    """What the client of the Eclipse project gets of a topic."""
-    import paho.mqtt.client as paho
-    from paho.mqtt.enums import CallbackAPIVersion
-
-    got, ready = list[Any](), list[int]()
-    client = paho.Client(CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
-    client.on_message = lambda *args: got.append(args[2])
-    client.on_subscribe = lambda *_: ready.append(1)
-    client.connect(broker.host, broker.port)
-    client.loop_start()
-    client.subscribe(topic, 2)
-    wait_for(lambda: bool(ready), what="the subscription")
-    try:
-        yield got
-    finally:
-        client.disconnect()
-        client.loop_stop()
 
 
 def _id(payload: bytes | None) -> int:

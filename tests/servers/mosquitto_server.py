@@ -6,10 +6,12 @@ import os
 import pwd
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from running import wait_for
 from servers import debian, ports
 from servers.certificates import Certificates
 from servers.command import run
@@ -79,3 +81,24 @@ def _program(name: str) -> tuple[Path, dict[str, str]]:
         return Path(found), {}
     tree = debian.unpacked("mosquitto", PACKAGES)
     return tree.find(f"usr/*bin/{name}"), tree.environment()
+
+
+@contextmanager
+def subscribed(broker: Mosquitto, topic: str) -> Iterator[list[Any]]:
+    """What the client of the Eclipse project gets of a topic."""
+    import paho.mqtt.client as paho
+    from paho.mqtt.enums import CallbackAPIVersion
+
+    got, ready = list[Any](), list[int]()
+    client = paho.Client(CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
+    client.on_message = lambda *args: got.append(args[2])
+    client.on_subscribe = lambda *_: ready.append(1)
+    client.connect(broker.host, broker.port)
+    client.loop_start()
+    client.subscribe(topic, 2)
+    wait_for(lambda: bool(ready), what="the subscription")
+    try:
+        yield got
+    finally:
+        client.disconnect()
+        client.loop_stop()

@@ -15,7 +15,7 @@ from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, Schema
 from etl.config.loader import inspect
-from etl.spark.state.continued_steps import NONE_NAMED, misfits
+from etl.spark.state.continued_steps import NO_DISCARD, misfits
 from etl.steps.keyed.keyed_python import KeyedPython
 from etl.udf.declaration import CodeFile, UserFunction
 from etl.udf.parameters import FunctionDeclaration
@@ -364,9 +364,9 @@ def test_a_micro_batch_that_runs_again_much_later_may_set_timers_by_the_clock(tm
 def test_changed_code_does_not_fit_the_state() -> None:
     before, after = (_step(code).remembered(INCOMING) for code in (CODE, CODE.replace("+ 1", "+ 2")))
 
-    [[text]] = misfits([before], [after], NONE_NAMED).values()
+    [[text]] = misfits([before], [after], NO_DISCARD).values()
     assert text.startswith("code was 'f ")
-    assert misfits([before], [_step(CODE + "# more\n").remembered(INCOMING)], NONE_NAMED) == {}
+    assert misfits([before], [_step(CODE + "# more\n").remembered(INCOMING)], NO_DISCARD) == {}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from state.lane import Lane
 
 from etl.api import CHANGE, DELETE, INSERT, OFFSET, TIMESTAMP
-from etl.spark.state.continued_steps import NONE_NAMED, misfits
+from etl.spark.state.continued_steps import NO_DISCARD, misfits
 from etl.state.aggregates import Accumulator, accumulator, column_names, finish, group, lift
 from etl.steps.window import Window
 from etl.udf.attaching import attach
@@ -293,8 +293,8 @@ def _window(code: str) -> dict[str, Any]:
 def test_changed_code_does_not_fit_the_state() -> None:
     before = _window(CODE)
 
-    assert misfits([before], [_window(CODE.replace("\nclass", "\n\n# comment\nclass"))], NONE_NAMED) == {}
-    [texts] = misfits([before], [_window(CODE.replace("x / 2", "x / 3"))], NONE_NAMED).values()
+    assert misfits([before], [_window(CODE.replace("\nclass", "\n\n# comment\nclass"))], NO_DISCARD) == {}
+    [texts] = misfits([before], [_window(CODE.replace("x / 2", "x / 3"))], NO_DISCARD).values()
     assert sorted(text.partition(" was ")[0] for text in texts) == ["aggregate g", "aggregate h"]
     assert "with the code Geometric " in " ".join(texts)
 

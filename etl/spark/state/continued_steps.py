@@ -33,7 +33,7 @@ def names_of(query: str, node: StepNode) -> set[str]:
     return {f"{query}/{node.id}", node.id, path, path.partition("[")[0], type_, query}
 
 
-def gone_name(query: str, old: Sequence[Remembered], number: int) -> str:
+def removed_step_name(query: str, old: Sequence[Remembered], number: int) -> str:
     """What a user calls a step of the last run that is gone."""
     return f"{query}/{old[number]['step']} {number + 1}"
 
@@ -45,7 +45,7 @@ def find_step(plan: Plan, requested: str, known: Mapping[str, Sequence[Remembere
     steps = [(query.name, number, stage.node) for query in plan.queries for number, stage in enumerate(stages(query.frame))]
     found = [(query, number, False) for query, number, node in steps if requested in names_of(query, node)]
     old = [(query.name, number) for query in plan.queries for number in range(len(known.get(query.name, ())))]
-    gone = {(query, number): gone_name(query, known[query], number) for query, number in old}
+    gone = {(query, number): removed_step_name(query, known[query], number) for query, number in old}
     if not found:
         texts = {key: {name, name.rpartition("/")[2], known[key[0]][key[1]]["step"]} for key, name in gone.items()}
         found = [(*key, True) for key, names in texts.items() if requested in names]
@@ -61,49 +61,49 @@ def find_step(plan: Plan, requested: str, known: Mapping[str, Sequence[Remembere
 
 
 @dataclass(frozen=True)
-class NamedSteps:
-    """Stateful steps of a query whose state a run gives up."""
+class DiscardedState:
+    """Stateful steps of a query whose state a run discards, by their numbers."""
 
-    empty: Collection[int] = ()
+    emptied: Collection[int] = ()
     """Steps that begin with empty state."""
-    gone: Collection[int] = ()
+    removed: Collection[int] = ()
     """Steps of the last run that are gone."""
 
 
-NONE_NAMED = NamedSteps()
+NO_DISCARD = DiscardedState()
 
 
-def match_steps(old: Sequence[Remembered], new: Sequence[Remembered], named: NamedSteps = NONE_NAMED) -> list[int | None]:
+def match_steps(old: Sequence[Remembered], new: Sequence[Remembered], discarded: DiscardedState = NO_DISCARD) -> list[int | None]:
     """The number of the step whose state each of the new ones continues; None for those that begin with empty state.
 
     Where their number differs, a step continues the next one that remembers the same.
     """
-    rest = [at for at in range(len(old)) if at not in named.gone]
+    rest = [at for at in range(len(old)) if at not in discarded.removed]
     if len(rest) == len(new):
-        return [None if number in named.empty else at for number, at in enumerate(rest)]
+        return [None if number in discarded.emptied else at for number, at in enumerate(rest)]
     found: list[int | None] = []
     for number, after in enumerate(new):
         equal = (at for at in rest if not any(differences(old[at], after)))
-        match = None if number in named.empty else next(equal, None)
+        match = None if number in discarded.emptied else next(equal, None)
         rest = rest if match is None else rest[rest.index(match) + 1 :]
         found.append(match)
     return found
 
 
-def left_steps(old: Sequence[Remembered], new: Sequence[Remembered], named: NamedSteps) -> list[int]:
+def orphaned_steps(old: Sequence[Remembered], new: Sequence[Remembered], discarded: DiscardedState) -> list[int]:
     """The steps of the last run whose state nothing continues, and that nobody has named."""
-    if len(old) - len(named.gone) == len(new):
+    if len(old) - len(discarded.removed) == len(new):
         return []
-    used = {*named.gone, *match_steps(old, new, named)}
+    used = {*discarded.removed, *match_steps(old, new, discarded)}
     return [at for at in range(len(old)) if at not in used]
 
 
-def misfits(old: Sequence[Remembered], new: Sequence[Remembered], named: NamedSteps) -> dict[int, list[str]]:
+def misfits(old: Sequence[Remembered], new: Sequence[Remembered], discarded: DiscardedState) -> dict[int, list[str]]:
     """What does not fit the state of the last run, by the number of the step: what has changed of it, nothing for a further step.
     Steps that begin with empty state need none."""
-    matches = match_steps(old, new, named)
-    if len(old) - len(named.gone) != len(new):
-        return {at: [] for at, before in enumerate(matches) if before is None and at not in named.empty}
+    matches = match_steps(old, new, discarded)
+    if len(old) - len(discarded.removed) != len(new):
+        return {at: [] for at, before in enumerate(matches) if before is None and at not in discarded.emptied}
     changes = {at: list(differences(old[before], new[at])) for at, before in enumerate(matches) if before is not None}
     return {at: texts for at, texts in changes.items() if texts}
 

@@ -19,13 +19,13 @@ from etl.api import OPTIONAL, ComponentError, SparkStep, StatefulStep, format_ty
 from etl.plan.frames import Read, SparkRead, frame_sources, spark_nodes, stages
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.spark.state.continued_steps import (
-    NONE_NAMED,
+    NO_DISCARD,
     REMOVED,
-    NamedSteps,
+    DiscardedState,
     differences,
     find_step,
-    gone_name,
     match_steps,
+    removed_step_name,
     write_step_changes,
 )
 from etl.spark.state.folder import StateFolder
@@ -40,8 +40,8 @@ _STATELESS_OPTIONS = {"having", "idle"}
 """Options of stateful steps that do not affect their state."""
 
 
-StepsByQuery: TypeAlias = Mapping[str, NamedSteps]
-"""Query → its stateful steps whose state a run gives up."""
+StepsByQuery: TypeAlias = Mapping[str, DiscardedState]
+"""Query → its stateful steps whose state a run discards."""
 
 CHANGE = "change"
 """What a fingerprint has until the state of its query is that of its steps: see `write_step_changes`."""
@@ -54,17 +54,17 @@ def match_checkpoints(plan: Plan, state: StateFolder, new_state: Sequence[str] =
     changes and what can be done.
     """
     known = _make_changes(state, _read_fingerprints(state))
-    named = _named_steps(plan, state, known, new_state)
-    queries, changes = _compare(plan, state, known, named)
+    discarded = _discarded_steps(plan, state, known, new_state)
+    queries, changes = _compare(plan, state, known, discarded)
     if changes:
         raise ComponentError(refusal(changes, state))
-    prints = {query.name: _with_removed(_match_remembered(known, query, named), fingerprint(query)) for query in queries}
+    prints = {query.name: _with_removed(_match_remembered(known, query, discarded), fingerprint(query)) for query in queries}
     for query in queries:
-        if query.name in known and query.name in named:
-            prints[query.name][CHANGE] = _change_of_state(query, known[query.name].get("stages", []), named[query.name])
+        if query.name in known and query.name in discarded:
+            prints[query.name][CHANGE] = _change_of_state(query, known[query.name].get("stages", []), discarded[query.name])
     write_json(_path(state), {**known, **prints})
     _make_changes(state, {**known, **prints})
-    return replace(plan, queries=queries), [*_notes(known, queries, named), *_notes_of_named(known, queries, named)]
+    return replace(plan, queries=queries), [*_notes(known, queries, discarded), *_discard_notes(known, queries, discarded)]
 
 
 def _make_changes(state: StateFolder, known: Mapping[str, Fingerprint]) -> dict[str, Fingerprint]:
@@ -78,30 +78,30 @@ def _make_changes(state: StateFolder, known: Mapping[str, Fingerprint]) -> dict[
     return done
 
 
-def _named_steps(plan: Plan, state: StateFolder, known: Mapping[str, Fingerprint], names: Sequence[str]) -> StepsByQuery:
+def _discarded_steps(plan: Plan, state: StateFolder, known: Mapping[str, Fingerprint], names: Sequence[str]) -> StepsByQuery:
     """The steps of these names. Raises ComponentError for a name that is not that of one step."""
     assigned = replace(plan, queries=_assign_names(plan, state, known)[0])
     old = {query: one.get("stages", []) for query, one in known.items()}
     found = [find_step(assigned, name, old) for name in names]
     return {
-        query: NamedSteps(
+        query: DiscardedState(
             *({number for at, number, is_gone in found if (at, is_gone) == (query, gone)} for gone in (False, True))
         )
         for query, _, _ in found
     }
 
 
-def _change_of_state(query: QueryPlan, old: list[Fingerprint], named: NamedSteps) -> dict[str, Any]:
+def _change_of_state(query: QueryPlan, old: list[Fingerprint], discarded: DiscardedState) -> dict[str, Any]:
     """The change of a query's state, for `write_step_changes`."""
     new = fingerprint(query).get("stages", [])
-    other_time = bool(old) and 0 in named.empty and old[0].get("time") != new[0].get("time")
-    return {"id": uuid.uuid4().hex, "steps": match_steps(old, new, named), "other_time": other_time}
+    other_time = bool(old) and 0 in discarded.emptied and old[0].get("time") != new[0].get("time")
+    return {"id": uuid.uuid4().hex, "steps": match_steps(old, new, discarded), "other_time": other_time}
 
 
-def _match_remembered(known: Mapping[str, Fingerprint], query: QueryPlan, named: StepsByQuery) -> list[Fingerprint]:
+def _match_remembered(known: Mapping[str, Fingerprint], query: QueryPlan, discarded: StepsByQuery) -> list[Fingerprint]:
     """Of each stateful step of a query, what the step whose state it continues remembered; nothing for others."""
     old, new = known.get(query.name, {}).get("stages", []), fingerprint(query).get("stages", [])
-    return [{} if number is None else old[number] for number in match_steps(old, new, named.get(query.name, NONE_NAMED))]
+    return [{} if number is None else old[number] for number in match_steps(old, new, discarded.get(query.name, NO_DISCARD))]
 
 
 def compare_checkpoints(plan: Plan, state: StateFolder) -> tuple[Plan, list[IncompatibleChange]]:
@@ -121,13 +121,13 @@ def _read_fingerprints(state: StateFolder) -> dict[str, Fingerprint]:
 
 
 def _compare(
-    plan: Plan, state: StateFolder, known: Mapping[str, Fingerprint], named: StepsByQuery
+    plan: Plan, state: StateFolder, known: Mapping[str, Fingerprint], discarded: StepsByQuery
 ) -> tuple[tuple[QueryPlan, ...], list[IncompatibleChange]]:
     """The queries with the names of their checkpoints, and the changes that do not fit these."""
     queries, changes = _assign_names(plan, state, known)
     for query in queries:
         if query.name in known:
-            changes += changes_of(query, known[query.name], fingerprint(query), named.get(query.name, NONE_NAMED))
+            changes += changes_of(query, known[query.name], fingerprint(query), discarded.get(query.name, NO_DISCARD))
     return queries, changes
 
 
@@ -259,23 +259,23 @@ def _checkpoints_of(query: QueryPlan, known: Mapping[str, Fingerprint]) -> set[s
     return {name for name, old in known.items() if "reads" not in old and old["sources"].keys() & query.sources.keys()}
 
 
-def _notes_of_named(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...], named: StepsByQuery) -> Iterator[str]:
+def _discard_notes(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...], discarded: StepsByQuery) -> Iterator[str]:
     for query in queries:
-        steps = named.get(query.name, NONE_NAMED)
-        for number in sorted(steps.empty):
+        steps = discarded.get(query.name, NO_DISCARD)
+        for number in sorted(steps.emptied):
             yield f"step {stages(query.frame)[number].node.id!r} begins with empty state; other steps keep theirs"
-        for number in sorted(steps.gone):
-            name = gone_name(query.name, known[query.name]["stages"], number)
+        for number in sorted(steps.removed):
+            name = removed_step_name(query.name, known[query.name]["stages"], number)
             yield f"the state of step {name!r}, which is gone, is dropped; other steps keep theirs"
 
 
-def _notes(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...], named: StepsByQuery) -> Iterator[str]:
+def _notes(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...], discarded: StepsByQuery) -> Iterator[str]:
     if not known:
         return
     for query in queries:
         if query.name not in known:
             yield f"query {query.name!r} is new: it begins at its sources' start"
-        for before, after in zip(_match_remembered(known, query, named), fingerprint(query).get("stages", []), strict=True):
+        for before, after in zip(_match_remembered(known, query, discarded), fingerprint(query).get("stages", []), strict=True):
             further = after.keys() - before.keys() if before else set()
             added = [name.removeprefix(OPTIONAL) for name in further if name.startswith(OPTIONAL)]
             if added:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from etl.plan.frames import stages
 from etl.plan.query_plan import QueryPlan
-from etl.spark.state.continued_steps import NamedSteps, change_of, gone_name, left_steps, misfits
+from etl.spark.state.continued_steps import DiscardedState, change_of, misfits, orphaned_steps, removed_step_name
 from etl.spark.state.folder import StateFolder
 
 Fingerprint: TypeAlias = dict[str, Any]
@@ -65,12 +65,13 @@ def _new_state(changes: list[IncompatibleChange]) -> str:
     return f"run it once with {options}, which empties the state of what it names and keeps all other; or "
 
 
-def changes_of(query: QueryPlan, old: Fingerprint, new: Fingerprint, named: NamedSteps) -> Iterator[IncompatibleChange]:
-    """What has changed in a query and does not fit its checkpoint. ``named``: the steps whose state the run gives up."""
+def changes_of(query: QueryPlan, old: Fingerprint, new: Fingerprint, discarded: DiscardedState) -> Iterator[IncompatibleChange]:
+    """What has changed in a query and does not fit its checkpoint. ``discarded``: the steps whose state the run gives up."""
     yield from (IncompatibleChange(query.name, what) for what in _query_changes(old, new))
     if "stages" in old and ("stages" in new or has_offsets_only(new)):
         yield from (
-            IncompatibleChange(query.name, *found) for found in _stage_changes(query, old["stages"], new.get("stages", []), named)
+            IncompatibleChange(query.name, *found)
+            for found in _stage_changes(query, old["stages"], new.get("stages", []), discarded)
         )
 
 
@@ -98,15 +99,15 @@ def _query_changes(old: Fingerprint, new: Fingerprint) -> Iterator[str]:
 
 
 def _stage_changes(
-    query: QueryPlan, old: list[Fingerprint], new: list[Fingerprint], named: NamedSteps
+    query: QueryPlan, old: list[Fingerprint], new: list[Fingerprint], discarded: DiscardedState
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What has changed, and the steps that it concerns alone."""
     ids = [f"{query.name}/{stage.node.id}" for stage in stages(query.frame)]
-    found, left = misfits(old, new, named), left_steps(old, new, named)
-    if left or (len(old) - len(named.gone) != len(new) and found):
+    found, left = misfits(old, new, discarded), orphaned_steps(old, new, discarded)
+    if left or (len(old) - len(discarded.removed) != len(new) and found):
         yield (
             f"it had {len(old)} stateful step{'s' if len(old) > 1 else ''} and has {len(new) or 'none'} now",
-            (*(ids[at] for at in found), *(gone_name(query.name, old, at) for at in left)),
+            (*(ids[at] for at in found), *(removed_step_name(query.name, old, at) for at in left)),
         )
         return
     for at, texts in found.items():

@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import TokenType
 from etl.sql.grammar.create_parser import CreateParser
 from etl.sql.grammar.json_calls import JSON_CALLS, JsonCalls
 from etl.sql.hints import table_options
-from etl.sql.statements import UNITS, Delay, Drop, Insert, Partition, Reset, ScriptError, SetOption, Statement
+from etl.sql.statements import UNITS, Delay, Drop, Insert, PartitionValue, Reset, ScriptError, SetOption, Statement
 
 SPECIAL_CALLS = ("CAST", "TRY_CAST", "TRIM", "SUBSTR", "SUBSTRING", "EXTRACT", "POSITION", "OVERLAY", "CEIL", "FLOOR")
 """Functions whose arguments are not a plain list, such as ``CAST(x AS INT)``."""
@@ -146,19 +146,19 @@ class ScriptParser(CreateParser):
         partition += self._partition()
         return replace(self._query_insert(name, at, columns), options=options, partition=partition)
 
-    def _partition(self) -> tuple[Partition, ...]:
+    def _partition(self) -> tuple[PartitionValue, ...]:
         """``PARTITION (day = '2026-01-01', hour = 7)``; none where there is no such clause."""
         if not self._match_text_seq("PARTITION"):
             return ()
         self._expect(TokenType.L_PAREN, "'('")
-        found: list[Partition] = []
+        found: list[PartitionValue] = []
         while not found or self._match(TokenType.COMMA):
             at = self._curr.start if self._curr else self._prev.end
             name = self._id("a column")
             if not self._match(TokenType.EQ):
                 hint = "columns without a value are columns of the query, and are left out here"
                 raise ScriptError("sql-syntax", f"PARTITION gives {name!r} no value", at, hint)
-            found.append(Partition(name, self._expression_here(), at))
+            found.append(PartitionValue(name, self._expression_here(), at))
         self._expect(TokenType.R_PAREN, "')'")
         return tuple(found)
 

@@ -11,7 +11,7 @@ from etl.sql.expressions import interval_or_other, resolved, text_of
 from etl.sql.functions.casts import implicit_cast
 from etl.sql.functions.typed_nodes import sql_type
 from etl.sql.relation import StepText
-from etl.sql.statements import CreateTable, Insert, Partition, ScriptError, start
+from etl.sql.statements import CreateTable, Insert, PartitionValue, ScriptError, start
 from etl.sql.tables import declared_columns
 
 
@@ -48,7 +48,7 @@ def _check_names(table: CreateTable, insert: Insert, declared: Sequence[str]) ->
         known_names.add(name)
 
 
-def _value(one: Partition, type_: str | None) -> str:
+def _value(one: PartitionValue, type_: str | None) -> str:
     """The text of a constant with the type of its column. Raises ScriptError."""
     from sqlglot import exp
 

@@ -5,39 +5,17 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
-import paho.mqtt.client as paho
 import pyarrow as pa
 import pytest
 from mqtt_rig import Client, batch_of, create_sink, played, write
-from paho.mqtt.enums import CallbackAPIVersion
 from running import wait_for
-from servers.mosquitto_server import Mosquitto
+from servers.mosquitto_server import Mosquitto, subscribed
 
 from connectors.mqtt import packets, writer
 from connectors.mqtt.sink import MqttSink
 from etl.api import ComponentError, Rejects
-
-
-@contextmanager
-def subscribed(broker: Mosquitto, topic: str) -> Iterator[list[paho.MQTTMessage]]:
-    """What the Eclipse client gets of a topic."""
-    got: list[paho.MQTTMessage] = []
-    ready: list[int] = []
-    client = paho.Client(CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
-    client.on_message = lambda *args: got.append(args[2])
-    client.on_subscribe = lambda *args: ready.append(1)
-    client.connect(broker.host, broker.port)
-    client.loop_start()
-    client.subscribe(topic, 2)
-    wait_for(lambda: bool(ready), what="the subscription")
-    try:
-        yield got
-    finally:
-        client.disconnect()
-        client.loop_stop()
 
 
 @pytest.fixture(autouse=True)
