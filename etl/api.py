@@ -93,6 +93,7 @@ from etl.events import (
 from etl.file_modes import FILE, FOLDER, is_private, output_mode, replace_file
 from etl.file_search import FileSearch
 from etl.options import Duration, Expression, FieldName, Names, Size, format_duration, parse_duration, parse_size
+from etl.system_errors import text_with_advice, write_advice
 from etl.types import TIMESTAMP, TypeName, format_type, parse_type, wider
 
 __all__ = [
@@ -215,6 +216,7 @@ __all__ = [
     "side_fields",
     "side_keys",
     "signs",
+    "text_with_advice",
     "united_fields",
     "unknown_field",
     "visible",
@@ -226,4 +228,5 @@ __all__ = [
     "with_kind_field",
     "with_kinds",
     "without",
+    "write_advice",
 ]

@@ -28,6 +28,7 @@ from etl.api import (
     kind_findings,
     visible,
     with_kinds,
+    write_advice,
 )
 
 
@@ -88,7 +89,7 @@ class ConsoleWriter:
             self.stream.write_batch(shown)
         except OSError as error:  # a partial message cannot be removed, so a retry would not help
             raise ComponentError(
-                f"cannot stage {self.path}: {error}; nothing is lost: free disk space and start again"
+                f"cannot stage {self.path}: {error}; nothing is lost: {write_advice(error)}, and start again"
             ) from error
         self.events += batch.num_rows
         return Result()

@@ -8,6 +8,7 @@ before PUBCOMP is sent its release is here.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -90,8 +91,9 @@ class PacketIds:
     def _append(self, entry: dict[str, Any], *, syncs: bool) -> None:
         line = f"{json.dumps(entry, separators=(',', ':'))}\n".encode()
         try:
-            if os.write(self._file, line) < len(line):
-                raise OSError("the disk is full")
+            written = os.write(self._file, line)
+            if written < len(line) and os.write(self._file, line[written:]) < len(line) - written:  # the second one says why
+                raise OSError(errno.EIO, "only a part of the line was written")
             if syncs and self._syncs:
                 os.fsync(self._file)
         except OSError:

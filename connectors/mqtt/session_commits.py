@@ -13,6 +13,7 @@ from connectors.mqtt.packet_ids import PacketIds
 from connectors.shared.journal.event_blocks import Frames, RejectedMessage, Sender
 from connectors.shared.journal.group_commit import GroupCommit
 from connectors.shared.journal.writer import JournalWriter
+from etl.api import write_advice
 
 if TYPE_CHECKING:
     import numpy as np
@@ -157,6 +158,8 @@ class SessionCommits:
                 self._ids.record(added, released, self._journal.end)
                 return True
             except OSError as error:
-                log.warning("mqtt: packet identifiers cannot be written; retrying: %s", error.strerror or error)
+                log.warning(
+                    "mqtt: packet identifiers cannot be written; retrying: %s; %s", error.strerror or error, write_advice(error)
+                )
             if self._stopping.wait(RETRY_SECONDS):
                 return False

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from connectors.shared.journal import segments as journal
 from connectors.shared.lines.blocks import fill
+from etl.api import write_advice
 
 SEGMENT_BYTES = 64 << 20
 """Size after which a new segment begins, in bytes, so that delivered segments can be deleted."""
@@ -106,7 +107,9 @@ class StdinCopier(threading.Thread):
                 with self._segment().open("ab", 0) as file:
                     written = file.write(view) or 0
             except OSError as error:
-                log.warning("standard input cannot be written to %s; retrying: %s", self.folder, error.strerror)
+                log.warning(
+                    "standard input cannot be written to %s; retrying: %s; %s", self.folder, error.strerror, write_advice(error)
+                )
                 threading.Event().wait(5 * _PAUSE_SECONDS)
                 continue
             view, self.end = view[written:], self.end + written

@@ -65,7 +65,12 @@ def add_force(command: F) -> F:
 
 
 def check_new_file(target: Path, force: bool) -> None:
-    """Raise UsageError for a file that exists, unless the user wants it replaced; a pipe or a device is written to."""
+    """Raise UsageError for a file that exists, unless the user wants it replaced, and for one in a folder that does not exist.
+
+    A pipe or a device is written to.
+    """
+    if not target.parent.is_dir():
+        raise click.UsageError(f"{target}: there is no folder {str(target.parent)!r}")
     if target.is_file() and not force:
         raise click.UsageError(f"{target} exists already: choose another name, or replace it with --force")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gc
 import io
 import os
@@ -186,12 +185,11 @@ def _error_message(error: BaseException) -> str:
     """The message for the user: expected errors are shown as they are; any other error is a defect of this program, or a limit of
     the machine."""
     from etl.api import EtlError
+    from etl.system_errors import with_advice
 
-    if isinstance(error, OSError) and error.errno == errno.EMFILE:
-        from etl.spark.jvm.open_files import describe_file_limit
-
-        return f"{error}; {describe_file_limit()}"
-    if isinstance(error, (EtlError, OSError)):
+    if isinstance(error, OSError):
+        return with_advice(error)
+    if isinstance(error, EtlError):
         return str(error)
     if isinstance(error, MemoryError):
         return "there is no memory left for this process"

@@ -16,6 +16,7 @@ from etl.columns.texts import materialize
 from etl.delivery.backoff import Backoff
 from etl.delivery.identities import EventIdentities
 from etl.receipts import Delivered
+from etl.system_errors import with_advice
 
 Clock = Callable[[], float]
 
@@ -184,7 +185,7 @@ class SinkWriter:
 
     def _split_lost(self, error: OSError) -> Exception:
         """The error for a writer that lost what it wrote: the split is run again, unless attempts are limited."""
-        text = f"sink {self.name!r}: {error}"
+        text = f"sink {self.name!r}: {with_advice(error)}"
         if self.attempts is None:
             return SplitLostError(text)
         return DeliveryFailedError(f"{text}; nothing is lost: the next run begins the split again", str(error))
@@ -205,7 +206,7 @@ class SinkWriter:
         except ComponentError as error:
             raise with_sink_name(self.name, error) from error
         except OSError as error:
-            return Result(retryable=pa.array(range(batch.num_rows), pa.int64()), cause=str(error) or type(error).__name__)
+            return Result(retryable=pa.array(range(batch.num_rows), pa.int64()), cause=with_advice(error) or type(error).__name__)
 
     @contextmanager
     def _measure_time(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.api import ComponentError
+from etl.api import ComponentError, write_advice
 
 COMPRESSION = "lz4"
 
@@ -30,7 +30,7 @@ class SpoolFile:
                 self._begin(batch.schema)
             self._stream.write_batch(batch)
         except OSError as error:
-            raise ComponentError(f"cannot write {self.path}: {error}; nothing is lost: make room and start again") from error
+            raise self._unwritable(error) from error
 
     def close(self) -> None:
         """Finish the file. Raises ComponentError."""
@@ -39,7 +39,10 @@ class SpoolFile:
             if self._file is not None:
                 self._file.close()
         except OSError as error:
-            raise ComponentError(f"cannot write {self.path}: {error}; nothing is lost: make room and start again") from error
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> ComponentError:
+        return ComponentError(f"cannot write {self.path}: {error}; nothing is lost: {write_advice(error)}, and start again")
 
     def discard(self) -> None:
         """Remove the file."""

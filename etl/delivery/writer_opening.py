@@ -13,6 +13,7 @@ from etl.delivery.sink_writer import DeliveryFailedError, SinkWriter, with_sink_
 from etl.delivery.spool import SinkSpool
 from etl.delivery.spooling_writer import SpoolingSinkWriter
 from etl.receipts import Delivered
+from etl.system_errors import with_advice
 
 Reject = Callable[[Rejects], None]
 
@@ -55,7 +56,7 @@ def _writer(sink: Sink, task: Task, backoff: Backoff, attempts: int | None) -> W
         return backoff.retry_until_done(open_once, attempts)
     except OSError as error:
         raise DeliveryFailedError(
-            f"sink {task.sink!r} could not be opened in {attempts} attempts: {error}; "
+            f"sink {task.sink!r} could not be opened in {attempts} attempts: {with_advice(error)}; "
             "nothing is lost: the next run goes on from here",
             str(error),
         ) from error

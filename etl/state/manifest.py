@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from etl.api import ComponentError, replace_file
+from etl.api import ComponentError, replace_file, write_advice
 from etl.contract.state import NEVER, AfterRun, EmitProgress, PaneSpan
 from etl.state.key_hash import new_seed
 
@@ -171,7 +171,9 @@ class Manifests:
             self.folder.mkdir(parents=True, exist_ok=True)
             replace_file(path, content, sync=self.durable)
         except OSError as error:
-            raise ComponentError(f"state file {path} cannot be written: {error}") from error
+            raise ComponentError(
+                f"state file {path} cannot be written: {error}; {write_advice(error)}, and start again"
+            ) from error
 
     def _path(self, batch: int) -> Path:
         return self.folder / f"manifest-{batch:012d}.json"

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from etl.api import PANE, ComponentError
+from etl.api import PANE, ComponentError, write_advice
 from etl.state.key_hash import HASH, sort_by_hash
 from etl.state.manifest import StateFileEntry
 from etl.state.state_file_index import END_OF_STREAM, MAGIC, SMALL_BYTES, SMALL_FILE, TAIL, name_checksum
@@ -106,7 +106,7 @@ class StateFileWriter:
             raise self._write_error(error) from error
 
     def _write_error(self, error: OSError) -> ComponentError:
-        return ComponentError(f"state file {self._path} cannot be written: {error}")
+        return ComponentError(f"state file {self._path} cannot be written: {error}; {write_advice(error)}, and start again")
 
     def _finish(self) -> None:
         """Write what follows the record batches."""

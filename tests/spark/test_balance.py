@@ -251,11 +251,13 @@ def test_the_error_for_a_state_folder_on_a_full_disk_names_it(tmp_path: Path) ->
         (tmp_path / name).symlink_to("/dev/full")
 
     with (
-        pytest.raises(ComponentError, match=f"cannot write to state folder {tmp_path}: .*; make room"),
+        pytest.raises(ComponentError, match=f"cannot write to state folder {tmp_path}: .*, and start again"),
         lock_state(StateFolder(tmp_path)),
     ):
         pass
-    with pytest.raises(ComponentError, match=r"small.json cannot be written \(No space left on device\); nothing is lost"):
+    with pytest.raises(
+        ComponentError, match=r"small.json cannot be written \(No space left on device\); nothing is lost: free disk space"
+    ):
         write_json(tmp_path / "small.json", {})
 
 

@@ -7,7 +7,6 @@ commits the micro-batch again. Until then the uncommitted bytes are visible.
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import threading
@@ -20,7 +19,7 @@ from connectors.file.writing.disk_sync import make_durable, make_folder
 from connectors.file.writing.ledger import OutputFile
 from connectors.file.writing.part_layout import PartLayout
 from connectors.file.writing.staged_files import StagedFile
-from etl.api import BatchId, ComponentError, Staged
+from etl.api import BatchId, ComponentError, Staged, write_advice
 
 log = logging.getLogger("sluice.sink.file")
 
@@ -149,7 +148,7 @@ class Appender:
             path = error.filename or changes[-1].path
             raise ComponentError(
                 f"cannot write {path}: {error.strerror}; the micro-batch was rolled back, nothing is lost or repeated: "
-                f"{_advice(error)}, and start again"
+                f"{write_advice(error)}, and start again"
             ) from error
 
     def _roll_back(self, changes: Sequence[FileGrowth]) -> None:
@@ -255,9 +254,3 @@ def _find_path(path: str, inode: int | None) -> str:
         return ""
     with os.scandir(folder) as entries:
         return next((entry.path for entry in entries if entry.inode() == inode), "")
-
-
-def _advice(error: OSError) -> str:
-    if error.errno in (errno.EEXIST, errno.ENOTDIR):
-        return "a file is where a folder must be: move it away or choose another path"
-    return "free disk space or repair the folder"

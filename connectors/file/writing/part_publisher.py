@@ -20,7 +20,7 @@ from connectors.file.writing.ledger import Pending
 from connectors.file.writing.part_layout import PartLayout
 from connectors.file.writing.staged_files import StagedFile
 from connectors.file.writing.stores import Store, link
-from etl.api import BatchId, ComponentError, Staged
+from etl.api import BatchId, ComponentError, Staged, write_advice
 
 log = logging.getLogger("sluice.sink.file")
 
@@ -86,7 +86,7 @@ class PartPublisher:
             for path, origin in moved:
                 file_operations.rename(path, origin)
             raise ComponentError(
-                f"cannot store {error.filename}: {error.strerror}; nothing is lost: free disk space, start again"
+                f"cannot store {error.filename}: {error.strerror}; nothing is lost: {write_advice(error)}, and start again"
             ) from error
 
     def _accepts(self, pending: Pending, piece: StagedFile, now: float) -> bool:
@@ -117,7 +117,8 @@ class PartPublisher:
                 done.append(pending)
         except OSError as error:
             raise ComponentError(
-                f"cannot write {pending.part}: {error}; its events are stored in {self.folder} and written at the next start"
+                f"cannot write {pending.part}: {error}; {write_advice(error)}; its events are stored in {self.folder} and "
+                "written at the next start"
             ) from error
         finally:
             self._remove_published(done)
@@ -144,8 +145,8 @@ class PartPublisher:
             self.store.sync([pending.part or "" for pending in published])
         except OSError as error:
             raise ComponentError(
-                f"cannot write {error.filename}: {error.strerror}; its events are stored in {self.folder}, "
-                "and written at the next start"
+                f"cannot write {error.filename}: {error.strerror}; {write_advice(error)}; its events are stored in "
+                f"{self.folder}, and written at the next start"
             ) from error
         gone = {id(pending) for pending in published}
         self.ledger.pending = [pending for pending in self.ledger.pending if id(pending) not in gone]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from connectors.file.writing.disk_sync import write_back
 from connectors.file.writing.encodings import Encoding
 from connectors.shared.path_template import Template
-from etl.api import ComponentError, Rejects, Result, Staged, Task, nest, visible, with_kind_field, with_kinds
+from etl.api import ComponentError, Rejects, Result, Staged, Task, nest, visible, with_kind_field, with_kinds, write_advice
 from etl.columns.texts import materialize
 
 MAX_OPEN_FILES = 64
@@ -220,7 +220,7 @@ class ParquetFile:
 
 
 def _unwritable(path: str, error: OSError) -> ComponentError:
-    return ComponentError(f"cannot stage {path}: {error}; nothing is lost: free disk space and start again")
+    return ComponentError(f"cannot stage {path}: {error}; nothing is lost: {write_advice(error)}, and start again")
 
 
 def shape(description: bytes) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from connectors.shared.journal.event_blocks import BlockBuilder, Frames, Sender
 from connectors.shared.journal.writer import JournalWriter
+from etl.api import text_with_advice
 
 MAX_GROUP_BYTES = 32 << 20
 """Bytes of events after which a record is complete; later events wait for the next one."""
@@ -87,7 +88,9 @@ class GroupCommit:
         while group := self._next_group():
             problem = self._try_store(group)
             if problem and problem != self._problem:
-                log.warning("received events are refused, and their senders have to send them again: %s", problem)
+                log.warning(
+                    "received events are refused, and their senders have to send them again: %s", text_with_advice(problem)
+                )
             self._problem = problem
             for callback in group.callbacks:
                 with suppress(RuntimeError):  # the loop of the sender's connection has been closed

@@ -17,6 +17,7 @@ from connectors.shared.journal.disk_sync import DiskSync
 from connectors.shared.journal.options import JournalOptions
 from connectors.shared.journal.records import complete_records, encode_header
 from connectors.shared.journal.segments import Segments
+from etl.api import text_with_advice
 
 SEGMENT_BYTES = 64 << 20
 """Size after which a new segment begins, in bytes, so that delivered segments can be deleted; less in small journals."""
@@ -75,7 +76,7 @@ class JournalWriter:
     def append(self, payload: bytes, events: int) -> None:
         """Append a record; readers see it immediately. Retries while the disk is full, until the journal is closed."""
         while (problem := self._write(payload, events)) is not None:
-            log.warning("received events cannot be written to %s; retrying: %s", self.folder, problem)
+            log.warning("received events cannot be written to %s; retrying: %s", self.folder, text_with_advice(problem))
             if self._stopped.wait(_RETRY_SECONDS):
                 log.error("%d received events are lost: they could not be written to %s", events, self.folder)
                 return
@@ -110,11 +111,14 @@ class JournalWriter:
         try:
             if self._size >= self._segment_bytes or self._is_torn:
                 self._begin_segment(self._start + os.fstat(self._file).st_size)
-            if os.writev(self._file, record) == size:
+            written = os.writev(self._file, record)
+            if written < size:  # the next write says why, or finishes the record
+                written += os.writev(self._file, [b"".join(record)[written:]])
+            if written == size:
                 self._size += size
                 self._bytes_on_disk += size
                 return None
-            reason = "the disk is full"
+            reason = "only a part of the record was written"
         except OSError as error:
             reason = error.strerror or str(error)
         try:

@@ -38,8 +38,6 @@ def export(file: Path, step: str, target: Path, force: bool, **options: Any) -> 
 
     if target.suffix not in (".parquet", SUFFIX):
         raise click.UsageError(f"{target}: a file ends with .parquet or {SUFFIX}, not with {target.suffix!r}")
-    if not target.parent.is_dir():
-        raise click.UsageError(f"{target}: there is no folder {str(target.parent)!r}")
     check_new_file(target, force)
     chosen = choose_step(load_steps(file, options["state"], options["overrides"], options["env_file"]), step)
     rows = _export_state(target, chosen) if target.suffix == SUFFIX else _write_parquet(target, *contents(chosen))

@@ -19,6 +19,7 @@ from etl.plan.segments import Output
 from etl.receipts import Spooled
 from etl.spark.query_context import ensure_folder
 from etl.spark.state.folder import StateFolder
+from etl.system_errors import with_advice
 
 T = TypeVar("T")
 
@@ -161,8 +162,8 @@ class SinkCommitter:
         try:
             self.backoff().retry_until_done(attempt, attempts)
         except OSError as error:
-            text = f"sink {self.output.name!r} could not be opened or committed in {attempts} attempts: {error}; nothing is lost"
-            raise DeliveryFailedError(text) from error
+            text = f"sink {self.output.name!r} could not be opened or committed in {attempts} attempts: {with_advice(error)}"
+            raise DeliveryFailedError(f"{text}; nothing is lost") from error
 
     def _try_to_prepare(self) -> bool:
         try:

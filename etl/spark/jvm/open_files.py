@@ -6,15 +6,13 @@ import resource
 from contextlib import suppress
 
 from etl.api import EtlError
+from etl.system_errors import describe_file_limit
 
 FILES_OF_RUN, FILES_OF_QUERY = 400, 10
 """Open files that Spark's JVM has in a small run, and more for each streaming query (measured)."""
 
 MAX_LIMIT = 65536
 """The limit is raised to at most this: some programs loop over all numbers below it."""
-
-LIMIT_ERRORS = ("Too many open files", "error=24,")
-"""Texts of errors in Java, C and Python when the limit is reached."""
 
 
 def allow_files(queries: int) -> None:
@@ -29,17 +27,3 @@ def allow_files(queries: int) -> None:
     if limit != resource.RLIM_INFINITY and limit < needed:
         run = f"a run of {queries} {'query' if queries == 1 else 'queries'}"
         raise EtlError(f"{run} needs {needed} open files; {describe_file_limit()}")
-
-
-def describe_file_limit() -> str:
-    """A message with the limit and how to raise it."""
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return (
-        f"the system lets a process of this user have {limit} open (ulimit -n): raise it to 4096 or more, with `ulimit -n 4096`, "
-        "LimitNOFILE= of a systemd service, or --ulimit nofile= of a container"
-    )
-
-
-def is_file_limit(text: str) -> bool:
-    """Whether an error text means that too many files are open."""
-    return any(words in text for words in LIMIT_ERRORS)

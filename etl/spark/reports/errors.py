@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etl.api import EtlError, cut
-from etl.spark.jvm.open_files import describe_file_limit, is_file_limit
 from etl.spark.reports.failed_steps import describe_failed_step, describe_step
+from etl.system_errors import advice_for_text, describe_file_limit, is_file_limit
 
 if TYPE_CHECKING:
     from etl.plan.segments import StepNode
@@ -79,7 +79,7 @@ def explain_error(
     inner = _LAST_LINE.findall(full_text)
     if inner and (not condition or "PYTHON" in condition[1] or condition[1] in ("STREAM_FAILED", "UDF_USER_CODE_ERROR")):
         message = inner[-1].strip()
-        text = _NO_SPACE_TEXT if message == _NO_SPACE else shorten(message) + describe_failed_step(full_text, steps)
+        text = _explain_system_error(message) or shorten(message) + describe_failed_step(full_text, steps)
         return RunError(f"query {query!r}: {text}", full_text)
     if condition and _STATE.match(condition[1]):
         text = f"the state of its windows cannot be read: {condition[2].strip()} ({condition[1]})"
@@ -172,10 +172,15 @@ _NO_HEAP_TEXT = (
     "continues where this one was"
 )
 
-_NO_SPACE = "No space left on device"
-"""Java's error, which does not name the path."""
 
-_NO_SPACE_TEXT = "no space is left for the state folder or for temporary files; nothing is lost: make room, and start again"
+def _explain_system_error(message: str) -> str:
+    """The message for a text of the system, such as of a full disk, which Java gives without the path; empty for others."""
+    advice = advice_for_text(message)
+    return (
+        f"the state folder or a temporary file cannot be written: {message}; nothing is lost: {advice}, and start again"
+        if advice
+        else ""
+    )
 
 
 def _stored_error(staging: Path) -> dict[str, str] | None:

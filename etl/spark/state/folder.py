@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from etl.api import ComponentError
+from etl.api import ComponentError, text_with_advice, write_advice
 
 MOUNTED = "file://"
 """The prefix of a path that every host of a cluster mounts at the same place."""
@@ -174,7 +174,7 @@ class StateFolder:
 def _unusable(root: Path, error: OSError) -> ComponentError:
     """The error for a folder that cannot be used, with the file, if any, where it or a folder above it should be."""
     blocking = next((path for path in (root, *root.parents) if path.exists() and not path.is_dir()), None)
-    cause = f"{blocking} is a file" if blocking else error.strerror
+    cause = f"{blocking} is a file" if blocking else text_with_advice(error.strerror or str(error))
     return ComponentError(f"cannot use state folder {root}: {cause}; choose another with --state")
 
 
@@ -233,7 +233,7 @@ def _write_holder(state: StateFolder, lock: IO[str]) -> None:
         os.write(lock.fileno(), holder.encode())  # not through a buffer, which a full disk would refuse again at its end
     except OSError as error:
         raise ComponentError(
-            f"cannot write to state folder {state.root}: {error.strerror}; make room, and start again"
+            f"cannot write to state folder {state.root}: {error.strerror}; {write_advice(error)}, and start again"
         ) from error
 
 

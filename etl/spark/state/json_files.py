@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from etl.api import ComponentError, replace_file
+from etl.api import ComponentError, replace_file, write_advice
 
 log = logging.getLogger("sluice.state")
 
@@ -54,6 +54,5 @@ def write_json(path: Path, value: Any) -> None:
         replace_file(path, json.dumps(value).encode(), sync_folder=False)
     except OSError as error:
         raise ComponentError(
-            f"state file {path} cannot be written ({error.strerror}); nothing is lost: "
-            "make room or mend the folder, and start again"
+            f"state file {path} cannot be written ({error.strerror}); nothing is lost: {write_advice(error)}, and start again"
         ) from error

@@ -981,7 +981,9 @@ def test_findings_point_and_suggest() -> None:
 def test_a_file_where_a_folder_must_be_is_named_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
 
-    with pytest.raises(ComponentError, match=r"cannot write .*/out: .* a file is where a folder must be: move it away or choose"):
+    with pytest.raises(
+        ComponentError, match=r"cannot write .*/out: .* a file is where a folder must be: move it away, or choose"
+    ):
         Run(tmp_path, sink(tmp_path, "out/x.json")).batch(0, events(1, host="a"))
 
 

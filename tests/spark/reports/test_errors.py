@@ -35,7 +35,11 @@ TOO_MANY_FILES = "query 'main': too many open files; the system lets a process o
         ("[STREAM_FAILED] Query [id = 1] terminated\nValueError: no such thing\n", "query 'main': no such thing"),
         (
             "[STREAM_FAILED] Query [id = 1]\njava.io.IOException: No space left on device\n",
-            "query 'main': no space is left for the st",
+            "query 'main': the state folder or a temporary file cannot be written: No space left on device; nothing is lost: ",
+        ),
+        (
+            "[STREAM_FAILED] Query [id = 1]\njava.io.IOException: File too large\n",
+            "query 'main': the state folder or a temporary file cannot be written: File too large; nothing is lost: raise",
         ),
         (
             "[STREAM_FAILED] Query [id = 1]\nOSError: cannot write x: No space left on device\n",
