@@ -14,6 +14,8 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from etl.tls_listener import TlsListener
+
 MAX_HEAD_BYTES = 32 << 10
 """Bytes of the head of a request."""
 
@@ -39,7 +41,7 @@ class LimitedProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]  # uvic
     """Further connections while all of those process requests; they get `spare_app`."""
 
     head_seconds: ClassVar[float]
-    """Seconds that a client may take to send the head of a request, from its connection on."""
+    """Seconds that a client may take to send the head of a request, from its connection on, and before for a TLS handshake."""
 
     idle_seconds: ClassVar[float]
     """Seconds that a client may take to send the head of its next request, from the answer before. It stands for uvicorn's
@@ -195,6 +197,19 @@ class StoppableServer(uvicorn.Server):  # type: ignore[misc, unused-ignore]
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop is closed: the server has ended
                 self._loop.call_soon_threadsafe(self._stopping.set)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept connections. uvicorn gives a TLS handshake a minute, and does not limit their number."""
+        if self.config.ssl is None or sockets is None:
+            await super().startup(sockets)
+            return
+        kind: Any = self.config.http_protocol_class
+
+        def protocol() -> Any:
+            return kind(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+
+        self.servers: list[Any] = [TlsListener(sock, self.config.ssl, protocol, kind.head_seconds).start() for sock in sockets]
+        self.started = True
 
     async def main_loop(self) -> None:
         """Run until `stop` is called."""

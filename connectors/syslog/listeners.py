@@ -58,9 +58,10 @@ class StreamListener:
                 sock.close()
                 return
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if not self._add_connection(self._connection(sock, sender)):
+        connection = self._connection(sock, sender)
+        if not self._add_connection(connection):
             self._loss_counters.count("too-many")
-            sock.close()
+            connection.sock.close()
 
     def _connection(self, sock: socket.socket, sender: Sender) -> Connection:
         if self._tls is not None:

@@ -17,7 +17,7 @@ from connectors.shared.journal.event_blocks import BlockBuilder
 from connectors.shared.journal.writer import JournalWriter
 from connectors.syslog.listeners import DatagramListener, StreamListener
 from connectors.syslog.loss_counters import LossCounters
-from connectors.syslog.streams import Connection
+from connectors.syslog.streams import HANDSHAKE_SECONDS, MIN_HANDSHAKE_SECONDS, Connection
 
 MAX_RECORD_BYTES = 4 << 20
 """Size at which collected messages are appended although more are available, in bytes."""
@@ -54,11 +54,20 @@ class ReceiveLoop:
         )
 
     def add_connection(self, connection: Connection) -> bool:
-        """Serve a connection from the next run on; False if there are too many."""
-        if len(self._connections) >= self._max_connections:
+        """Serve a connection from the next run on; False if there are too many, of which none can be closed for it."""
+        if len(self._connections) >= self._max_connections and not self._end_slow_handshake():
             return False
         self._connections.add(connection)
         self._stream_selector.register(connection.sock, connection.selector_events(), connection)
+        return True
+
+    def _end_slow_handshake(self) -> bool:
+        """Close the connection whose TLS handshake has lasted longest, so that clients who complete none keep nobody out."""
+        longest = max(self._connections, key=Connection.handshake_seconds, default=None)
+        if longest is None or longest.handshake_seconds() < MIN_HANDSHAKE_SECONDS:
+            return False
+        self._loss_counters.count("tls")
+        self._close_connection(longest)
         return True
 
     def run_once(self, seconds: float) -> bool:
@@ -112,6 +121,8 @@ class ReceiveLoop:
 
     def _serve(self, key: SelectorKey) -> None:
         served: StreamListener | DatagramListener | Connection = key.data
+        if isinstance(served, Connection) and served not in self._connections:
+            return  # closed for another one, which was accepted just now
         try:
             stays = served.serve(self._builder)
         except ssl.SSLError:
@@ -145,7 +156,7 @@ class ReceiveLoop:
         if time.monotonic() - self._periodic_work_at < _PERIODIC_SECONDS:
             return
         self._periodic_work_at = time.monotonic()
-        for connection in [one for one in self._connections if one.is_overdue()]:
+        for connection in [one for one in self._connections if one.handshake_seconds() > HANDSHAKE_SECONDS]:
             self._loss_counters.count("tls")
             self._close_connection(connection)
         for listener in self._listeners:

@@ -20,6 +20,9 @@ _TLS_RECORD = 16 << 10
 HANDSHAKE_SECONDS = 10.0
 """How long a TLS handshake may take."""
 
+MIN_HANDSHAKE_SECONDS = 1.0
+"""How long a TLS handshake may take however many clients want to connect."""
+
 
 class Connection:
     """Stream of one sender."""
@@ -33,9 +36,9 @@ class Connection:
         """Return the events of its socket to wait for."""
         return EVENT_READ
 
-    def is_overdue(self) -> bool:
-        """Return whether the handshake takes too long."""
-        return False
+    def handshake_seconds(self) -> float:
+        """Return how long its handshake lasts already; 0 if there is none, or if it is complete."""
+        return 0.0
 
     def serve(self, builder: BlockBuilder) -> bool:
         """Read the available bytes. Returns False at the end of the stream; an OSError also ends it."""
@@ -76,9 +79,9 @@ class TlsConnection(Connection):
         """Return the events to wait for; the handshake may also need to write."""
         return self._selector_events
 
-    def is_overdue(self) -> bool:
-        """Return whether the handshake takes too long."""
-        return self._handshake_began is not None and time.monotonic() - self._handshake_began > HANDSHAKE_SECONDS
+    def handshake_seconds(self) -> float:
+        """Return how long the handshake lasts already; 0 if it is complete."""
+        return 0.0 if self._handshake_began is None else time.monotonic() - self._handshake_began
 
     def close(self, builder: BlockBuilder) -> None:
         """Close the TLS connection and the socket."""

@@ -27,9 +27,13 @@ from connectors.shared.receiving.file_limit import raise_file_limit
 from connectors.shared.receiving.receive_counters import ReceiveCounters
 from connectors.shared.receiving.server_tls import ServerTls
 from connectors.shared.receiving.tcp_address import TcpAddress
+from etl.tls_listener import TlsListener
 
 IDLE_SECONDS = 300.0
 """Seconds after which a connection that sends nothing is closed."""
+
+HANDSHAKE_SECONDS = 10.0
+"""Seconds that a TLS handshake may take."""
 
 SILENT_SECONDS = 10.0
 """How long a connection has to be silent before a new one may take its place; its sender sends again what is not acknowledged."""
@@ -220,7 +224,7 @@ class TcpReceiver:
         stopping = asyncio.Event()
 
         async def run() -> None:
-            servers = [await asyncio.start_server(self._serve, sock=sock, ssl=tls) for sock, tls in sockets]
+            servers = [await self._listen(sock, tls) for sock, tls in sockets]
             started.set()
             await stopping.wait()
             for server in servers:
@@ -238,6 +242,13 @@ class TcpReceiver:
         stack.callback(self._loop.close)
         stack.callback(thread.join)
         stack.callback(self._loop.call_soon_threadsafe, stopping.set)
+
+    async def _listen(self, sock: socket.socket, tls: ssl.SSLContext | None) -> asyncio.Server | TlsListener:
+        if tls is None:
+            return await asyncio.start_server(self._serve, sock=sock)
+        return TlsListener(
+            sock, tls, lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader(), self._serve), HANDSHAKE_SECONDS
+        ).start()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection; an error ends this one only."""

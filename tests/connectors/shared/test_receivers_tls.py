@@ -8,10 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from running import wait_for
 from servers.certificates import Certificates
+from slow_clients import SlowClients
 
 from connectors.beats.source import BeatsSource
+from connectors.http.receiving.server import AdmittedProtocol
 from connectors.http.source import HttpSource
+from connectors.shared.receiving import tcp_server
 
 HTTP = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
 BEATS = b"2W\x00\x00\x00\x012J\x00\x00\x00\x01\x00\x00\x00\x02{}"
@@ -53,5 +57,26 @@ def test_clients_need_the_certificate_that_the_options_ask_for(tmp_path: Path, c
         assert exchange(receiver.ports[0], known, data).startswith(expected)
         for context in (unknown, None):
             assert expected not in exchange(receiver.ports[0], context, data)
+    finally:
+        receiver.stop()
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_slow_handshakes_end_within_the_time_of_the_receiver_and_keep_nobody_out(
+    tmp_path: Path, certificates: Certificates, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tcp_server, "HANDSHAKE_SECONDS", 3.0)
+    monkeypatch.setattr(AdmittedProtocol, "head_seconds", 3.0)
+    class_, address, data, expected = SOURCES[kind]
+    tls = {"certificate": str(certificates.server.certificate), "key": str(certificates.server.key)}
+    receiver = class_.model_validate({"type": kind, "listen": [address], "tls": tls}).with_folder(str(tmp_path)).receiver()
+    known = ssl.create_default_context(cafile=str(certificates.authority))
+
+    receiver.start()
+    try:
+        with SlowClients(receiver.ports[0], 300) as slow:
+            assert exchange(receiver.ports[0], known, data).startswith(expected)
+            wait_for(lambda: slow.ended == 300, 50, "the end of the slow handshakes")
+            assert exchange(receiver.ports[0], known, data).startswith(expected)
     finally:
         receiver.stop()

@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 from running import wait_for
+from slow_clients import SlowClients
 from source_events import receiving
 
 from connectors.shared.journal.reader import Journal
+from connectors.syslog import receive_loop
 from connectors.syslog.source import SyslogSource
 from etl.api import ComponentError, Limit, Rejects
 
@@ -423,3 +425,24 @@ def test_findings(options: dict[str, Any], code: str) -> None:
 def test_invalid_addresses_are_findings(place: str) -> None:
     with pytest.raises(ValueError, match="listen"):
         SyslogSource.model_validate({"type": "syslog", "listen": [place]})
+
+
+@pytest.mark.parametrize(("limit", "least"), [("HANDSHAKE_SECONDS", 20), ("MIN_HANDSHAKE_SECONDS", 1)])
+def test_slow_handshakes_keep_no_sender_out(
+    tmp_path: Path, certificates: Path, monkeypatch: pytest.MonkeyPatch, limit: str, least: int
+) -> None:
+    """At the limit of connections each of them ends after its time, and one ends before if a sender needs its place."""
+    for name in ("HANDSHAKE_SECONDS", "MIN_HANDSHAKE_SECONDS"):
+        monkeypatch.setattr(receive_loop, name, 0.5 if name == limit else 1000.0)
+    source = create_source(tmp_path, TLS, tls=tls_options(certificates), connections=20)
+
+    def is_received(port: int) -> bool:
+        with suppress(OSError):
+            over_tls(port, certificates, b"<13>one\n")
+        return journaled(source, 1)()
+
+    with receiving(source) as receiver, SlowClients(receiver.ports[0], 20) as slow:
+        wait_for(lambda: is_received(receiver.ports[0]), 100)
+        wait_for(lambda: slow.ended >= least, 100, "the end of slow handshakes")
+
+    assert set(messages(source)) == {"<13>one"}
