@@ -154,6 +154,12 @@ class Manifests:
                 self._path(number).unlink()
         self.write(batch, manifest)
 
+    def remove_before(self, batch: int) -> None:
+        """Remove the manifests of earlier micro-batches."""
+        for number in self.versions():
+            if number < batch:
+                self._path(number).unlink()
+
     def written(self, batch: int) -> int:
         """When a manifest was written, microseconds since the epoch. Raises ComponentError if it is gone."""
         try:

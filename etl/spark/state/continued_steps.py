@@ -15,7 +15,7 @@ from etl.plan.query_plan import Plan
 from etl.plan.segments import StepNode
 from etl.spark.state.checkpoint import committed_batch
 from etl.spark.state.folder import StateFolder
-from etl.state.manifest import Manifests, StageState
+from etl.state.manifest import Manifest, Manifests, StageState
 
 REMOVED = "removed "
 """Prefix of what a step no longer remembers: its state may still hold it, so that only the same can be added again."""
@@ -148,11 +148,16 @@ def write_step_changes(state: StateFolder, query: str, change: Mapping[str, Any]
     """Make the state with which the next micro-batch starts that of other steps, once: each has the state of one before, or none.
 
     ``change``: ``id``; ``steps``, what `match_steps` gives; and ``other_time``, whether the event time is another field, and
-    starts from the beginning. A step in the place of another keeps its watermark.
+    starts from the beginning. A step in the place of another keeps its watermark. A query that had no such step when it ran last
+    has no manifest of its last micro-batch.
     """
     manifests, batch = Manifests(state.rows(query)), committed_batch(state, query)
-    known, steps = manifests.read(batch), change["steps"]
+    steps, is_first = change["steps"], change.get("is_first", False)
+    known = Manifest() if is_first and batch not in manifests.versions() else manifests.read(batch)
     if known.change == change["id"]:
+        return
+    if is_first:
+        _begin_state(state, query, manifests, batch, Manifest(stages=(StageState(),) * len(steps), change=change["id"]))
         return
     watermarks = [stage.watermark for stage in known.stages] if len(steps) == len(known.stages) else [NEVER] * len(steps)
     stages = [
@@ -165,3 +170,11 @@ def write_step_changes(state: StateFolder, query: str, change: Mapping[str, Any]
     if len(steps) != len(known.stages) or any(number not in (None, at) for at, number in enumerate(steps)):
         known = replace(known, event_times={})  # inputs are named by the numbers of their steps
     manifests.change(batch, replace(known, stages=tuple(stages), change=change["id"]))
+
+
+def _begin_state(state: StateFolder, query: str, manifests: Manifests, batch: int, first: Manifest) -> None:
+    """Give a query without state its first one. Event times begin with the next micro-batch, and nothing is left of manifests of
+    steps that the query had long before."""
+    (state.query(query) / "clock.json").unlink(missing_ok=True)
+    manifests.change(batch, first)
+    manifests.remove_before(batch)

@@ -31,6 +31,7 @@ from etl.spark.state.continued_steps import (
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.incompatible_changes import Fingerprint, IncompatibleChange, changes_of, has_offsets_only, refusal
 from etl.spark.state.json_files import read_json, write_json
+from etl.state.manifest import Manifests
 from etl.udf.attaching import called_functions
 
 _LAST_STEP = re.compile(r"-[a-z0-9_]+(-\d+)?$")
@@ -95,7 +96,7 @@ def _change_of_state(query: QueryPlan, old: list[Fingerprint], discarded: Discar
     """The change of a query's state, for `write_step_changes`."""
     new = fingerprint(query).get("stages", [])
     other_time = bool(old) and 0 in discarded.emptied and old[0].get("time") != new[0].get("time")
-    return {"id": uuid.uuid4().hex, "steps": match_steps(old, new, discarded), "other_time": other_time}
+    return {"id": uuid.uuid4().hex, "steps": match_steps(old, new, discarded), "other_time": other_time, "is_first": not old}
 
 
 def _match_remembered(known: Mapping[str, Fingerprint], query: QueryPlan, discarded: StepsByQuery) -> list[Fingerprint]:
@@ -227,10 +228,11 @@ def _continue_query(query: QueryPlan, state: StateFolder, known: Mapping[str, Fi
 
     An edited expression may need Spark where it ran on Arrow before, or the reverse: that is another query, which goes on where
     the one before it stopped. Of queries without state, which have nothing but offsets or had state until now, and of those of
-    one stream, which are called after their last stateful step, and may have gained or lost one since.
+    one stream, which are called after their last stateful step, and may have gained or lost one since, or lost the only one.
     """
     mine = fingerprint(query)
     alike = [name for name in free if _begin_alike(name, known[name], query.name, mine)]
+    alike = alike or [name for name in free if _has_lost_steps(name, state, known[name], query.name, mine)]
     if len(alike) == 1:
         return replace(query, name=alike[0])
     equal = [name for name in free if known[name]["sources"] == mine["sources"]]
@@ -252,6 +254,12 @@ def _begin_alike(name: str, old: Fingerprint, new_name: str, new: Fingerprint) -
     return types[0] == types[1] or any(not any(differences(*pair)) for pair in ends)
 
 
+def _has_lost_steps(name: str, state: StateFolder, old: Fingerprint, new_name: str, new: Fingerprint) -> bool:
+    """Whether a query without state had stateful steps before, and another one is of the same stream and sources."""
+    is_alike = old["sources"] == new["sources"] and _LAST_STEP.sub("", name) == _LAST_STEP.sub("", new_name)
+    return is_alike and bool(new.get("stages")) and has_offsets_only(old) and Manifests(state.rows(name)).last() is not None
+
+
 def _checkpoints_of(query: QueryPlan, known: Mapping[str, Fingerprint]) -> set[str]:
     """Names of the checkpoints with the offsets of this query's sources; a query with Spark steps is found by its step."""
     if query.frame is not None:
@@ -263,7 +271,8 @@ def _discard_notes(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, .
     for query in queries:
         steps = discarded.get(query.name, NO_DISCARD)
         for number in sorted(steps.emptied):
-            yield f"step {stages(query.frame)[number].node.id!r} begins with empty state; other steps keep theirs"
+            others = "other steps keep theirs" if known[query.name].get("stages") else "sources keep their offsets"
+            yield f"step {stages(query.frame)[number].node.id!r} begins with empty state; {others}"
         for number in sorted(steps.removed):
             name = removed_step_name(query.name, known[query.name]["stages"], number)
             yield f"the state of step {name!r}, which is gone, is dropped; other steps keep theirs"

@@ -68,25 +68,38 @@ def _new_state(changes: list[IncompatibleChange]) -> str:
 def changes_of(query: QueryPlan, old: Fingerprint, new: Fingerprint, discarded: DiscardedState) -> Iterator[IncompatibleChange]:
     """What has changed in a query and does not fit its checkpoint. ``discarded``: the steps whose state the run gives up."""
     yield from (IncompatibleChange(query.name, what) for what in _query_changes(old, new))
-    if "stages" in old and ("stages" in new or has_offsets_only(new)):
+    if _have_stages(old, new):
         yield from (
             IncompatibleChange(query.name, *found)
-            for found in _stage_changes(query, old["stages"], new.get("stages", []), discarded)
+            for found in _stage_changes(query, old.get("stages", []), new.get("stages", []), discarded)
         )
+
+
+def _have_stages(old: Fingerprint, new: Fingerprint) -> bool:
+    """Whether one of two versions of a query has steps on the state lane, and the other has such steps too or no state at all."""
+    if "stages" in old and "stages" in new:
+        return True
+    return ("stages" in old and has_offsets_only(new)) or ("stages" in new and has_offsets_only(old))
+
+
+def _inputs(known: Fingerprint) -> list[str]:
+    """What the query reads, in the order of its checkpoint; one read of sources other than Spark's where nothing is stored."""
+    return known.get("inputs") or [""]
 
 
 def _query_changes(old: Fingerprint, new: Fingerprint) -> Iterator[str]:
     for name in old["sources"].keys() & new["sources"].keys():
         if old["sources"][name] != new["sources"][name]:
             yield f"source {name!r} was of type {old['sources'][name]} and is {new['sources'][name]} now"
-    if has_offsets_only(new) and ("stages" in old or has_offsets_only(old)):
+    if has_offsets_only(new) and has_offsets_only(old):
+        return
+    if ("stages" in old) != ("stages" in new) and _have_stages(old, new):
+        if _inputs(old) != _inputs(new):
+            yield _input_change(_inputs(old), _inputs(new))
         return
     if ("stages" in old) != ("stages" in new) and ("stateful" in old or "stateful" in new):
         here, there = ("in Spark's checkpoint", "in files of its own")
         yield f"its state is {here if 'stages' in old else there} now, and was {there if 'stages' in old else here}"
-        return
-    if has_offsets_only(old) and "stages" in new:
-        yield f"it had no stateful step and has {len(new['stages'])} now"
         return
     if old.get("reads") != new.get("reads"):
         yield _read_change(old.get("reads") or [], new.get("reads") or [])
@@ -106,7 +119,7 @@ def _stage_changes(
     found, left = misfits(old, new, discarded), orphaned_steps(old, new, discarded)
     if left or (len(old) - len(discarded.removed) != len(new) and found):
         yield (
-            f"it had {len(old)} stateful step{'s' if len(old) > 1 else ''} and has {len(new) or 'none'} now",
+            f"it had {len(old) or 'no'} stateful step{'' if len(old) == 1 else 's'} and has {len(new) or 'none'} now",
             (*(ids[at] for at in found), *(removed_step_name(query.name, old, at) for at in left)),
         )
         return

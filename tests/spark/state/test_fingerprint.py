@@ -450,8 +450,48 @@ def test_a_query_whose_only_step_with_state_is_gone_keeps_its_offsets(state: Sta
     assert notes == ["the state of step 's-window/window 1', which is gone, is dropped; other steps keep theirs"]
     assert files(manifests) == []
     assert match_checkpoints(without, state)[1] == []
-    with pytest.raises(ComponentError, match="it had no stateful step and has 1 now"):
+    with pytest.raises(ComponentError, match=r"it had no stateful steps and has 1 now\n.*--new-state 's-window/s\[1\] window'"):
         match_checkpoints(windowed(), state)
+
+
+@pytest.mark.parametrize("killed", ["", "before the manifest", "after the manifest"])
+@pytest.mark.parametrize("later", [0, 1, 9], ids=lambda count: f"{count} micro-batches without state")
+def test_a_query_that_has_lost_its_only_step_with_state_gets_one_again(
+    state: StateFolder, monkeypatch: pytest.MonkeyPatch, later: int, killed: str
+) -> None:
+    manifests, dedupe = stored(state, windowed(), 70), Dedupe.model_validate({"keys": ["t"], "time": "t", "within": "1h"})
+    state.sink("out").mkdir(parents=True)
+    match_checkpoints(make_plan({"src": Lines()}, {"s": ("src", [Row(adds="t")])}, {"out": "s"}), state, ["window"])
+    (state.query("s-window") / "clock.json").write_text('{"event_time": 70}')
+    for number in range(5, 5 + later):
+        (state.checkpoint("s-window") / "commits" / str(number)).touch()
+    again = make_plan({"src": Lines()}, {"s": ("src", [Row(adds="t"), dedupe])}, {"out": "s"})
+    if killed:
+        _kill_change(monkeypatch, again, state, killed)
+
+    plan, notes = match_checkpoints(again, state, [] if killed else ["dedupe"])
+
+    assert [query.name for query in plan.queries] == ["s-window"]
+    assert notes == ([] if killed else ["step 's[1] dedupe' begins with empty state; sources keep their offsets"])
+    assert manifests.versions() == [4 + later]
+    assert manifests.read(4 + later) == Manifest(stages=(StageState(),))
+    assert not (state.query("s-window") / "clock.json").exists()
+    assert match_checkpoints(again, state)[1] == []
+
+
+def _kill_change(monkeypatch: pytest.MonkeyPatch, plan: Plan, state: StateFolder, killed: str) -> None:
+    """A run that is killed before or after it changes the state."""
+    change = fingerprint.write_step_changes
+
+    def kill(*arguments: Any) -> None:
+        if killed == "after the manifest":
+            change(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fingerprint, "write_step_changes", kill)
+        with pytest.raises(KeyboardInterrupt):
+            match_checkpoints(plan, state, ["dedupe"])
 
 
 def test_another_stream_or_another_first_step_is_another_query(state: StateFolder) -> None:
