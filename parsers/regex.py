@@ -40,4 +40,4 @@ class Regex(PatternParser):
     def trees(self) -> Iterator[Node | PatternError]:
         """Each expression compiled."""
         for pattern in self.patterns:
-            yield compile_pattern(pattern, None, frozenset(), self.anchored)
+            yield compile_pattern(pattern, None, frozenset(), self.anchored, self.dot_matches_newline)

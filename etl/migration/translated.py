@@ -31,7 +31,7 @@ class TranslatedSteps:
         given = {key: value for key, value in options.items() if value is not None}
         if name == "json":
             given[KEEP_REST] = True
-        PROCESSORS[name](Processor(name, given, self.draft, where, self._handle, (), {}, self.timezone, self.samples))
+        PROCESSORS[name](Processor(name, given, self.draft, where, self._handle, None, {}, self.timezone, self.samples))
 
     def attempt(self, name: str, options: Mapping[str, Any], where: Value | None, failed: Sequence[Any] = ()) -> Value | None:
         """Import a processor that may fail: the condition of its success. ``failed`` are processors for where it fails."""
@@ -49,7 +49,7 @@ class TranslatedSteps:
             return None
         return field_value(mark, TRUTH)
 
-    def _handle(self, processors: Sequence[Any], condition: Value | None, constants: Mapping[str, str]) -> None:
+    def _handle(self, processors: Sequence[Any], condition: Value | None, constants: Mapping[str, Value]) -> None:
         for entry in processors:
             ((name, options),) = entry.items()
             self.apply(name, options, condition)

@@ -1,7 +1,8 @@
 """Parses patterns: Ruby's regular expressions (Onigmo) with grok's references ``%{NAME:field:type}``.
 
 Source: the Onigmo manual "RE" (syntax) and Logstash's documentation of grok. The parser resolves the flags ``i`` and ``x``;
-the dot matches every character, ``^`` and ``$`` the beginning and end of every line, as Logstash sets them.
+``^`` and ``$`` are the beginning and end of every line. Whether the dot matches a line end is the caller's choice, as it is of
+the programs that use such patterns (Logstash: it does; Elasticsearch: it does not); the flag ``m`` changes it.
 """
 
 from __future__ import annotations
@@ -40,14 +41,15 @@ _FLAGS = re.compile(r"\(\?(?P<on>[a-zA-Z]*)(?:-(?P<off>[a-zA-Z]*))?(?P<end>[:)])
 _FIELD = re.compile(r"[A-Za-z_@][\w@\-]*(?:\.[A-Za-z_@][\w@\-]*)*")
 _ANCHORS: Mapping[str, Anchor] = {name: Anchor(f"\\{name}") for name in "Azb"} | {"B": Anchor("\\B")}  # type: ignore[arg-type]
 _LOOK_AROUNDS = {"(?=": (True, False), "(?!": (True, True), "(?<=": (False, False), "(?<!": (False, True)}
+_NO_NEWLINE = one_of("\n").inverted()
 _COUNTS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 Resolve = Callable[[str, int], Node]
 """The name of a pattern and the position of the reference → the tree of the pattern's definition. Raises PatternError."""
 
 
-def parse(text: str, resolve: Resolve) -> Node:
+def parse(text: str, resolve: Resolve, dot_matches_newline: bool = True) -> Node:
     """Parse a whole pattern. Raises PatternError."""
-    reader = _Reader(text, resolve)
+    reader = _Reader(text, resolve, dot_matches_newline)
     node = reader.choice(0)
     if reader.at < len(text):
         raise PatternError("this ')' closes nothing", reader.at)
@@ -65,9 +67,10 @@ def field_name(written: str, at: int) -> str:
 class _Reader(CharacterReader):
     """A recursive-descent parser; ``at`` is the position of the next character."""
 
-    def __init__(self, text: str, resolve: Resolve) -> None:
+    def __init__(self, text: str, resolve: Resolve, dot_matches_newline: bool) -> None:
         super().__init__(text)
         self.resolve = resolve
+        self.dot_matches_newline = dot_matches_newline
         self.groups = 0
         self.extended = False
 
@@ -75,11 +78,11 @@ class _Reader(CharacterReader):
         """Parse alternatives, up to the ``)`` of the group or the end of the pattern."""
         if depth > MAX_DEPTH:
             raise PatternError(f"groups are nested more than {MAX_DEPTH} deep", self.at)
-        case, extended = self.ignore_case, self.extended
+        flags = self._flags()
         branches = [self._branch(depth)]
         while self.take("|"):
             branches.append(self._branch(depth))
-        self.ignore_case, self.extended = case, extended
+        self.ignore_case, self.extended, self.dot_matches_newline = flags
         return branches[0] if len(branches) == 1 else Choice(tuple(branches))
 
     def _branch(self, depth: int) -> Node:
@@ -112,7 +115,7 @@ class _Reader(CharacterReader):
             raise PatternError(f"there is nothing before this {char!r} to repeat", self.at)
         self.at += 1
         if char == ".":
-            return Chars(ANY)
+            return Chars(ANY if self.dot_matches_newline else _NO_NEWLINE)
         return Anchor("^" if char == "^" else "$") if char in "^$" else self._literal(char)
 
     def _literal(self, char: str) -> Node:
@@ -162,16 +165,20 @@ class _Reader(CharacterReader):
 
     def _parse_flagged(self, found: re.Match[str], depth: int) -> Node:
         start, self.at = self.at, found.end()
-        case, extended = self.ignore_case, self.extended
+        flags = self._flags()
         on, off = found["on"], found["off"] or ""
         if unknown := set(on + off) - set("imsxuad"):
             raise PatternError(f"{''.join(sorted(unknown))!r} is not a flag; flags are i, m, s, u and x", start)
         self.ignore_case = ("i" in on or self.ignore_case) and "i" not in off
         self.extended = ("x" in on or self.extended) and "x" not in off
+        self.dot_matches_newline = (bool({"m", "s"} & {*on}) or self.dot_matches_newline) and not {"m", "s"} & {*off}
         is_isolated = found["end"] == ")"  # flags without a part apply to the rest of the group, with its branches: a(?i:b|c)
         node = self.choice(depth + 1) if is_isolated else self._inside(start, depth)
-        self.ignore_case, self.extended = case, extended
+        self.ignore_case, self.extended, self.dot_matches_newline = flags
         return node
+
+    def _flags(self) -> tuple[bool, bool, bool]:
+        return self.ignore_case, self.extended, self.dot_matches_newline
 
     def _inside(self, start: int, depth: int) -> Node:
         node = self.choice(depth + 1)

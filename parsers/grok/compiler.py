@@ -19,36 +19,41 @@ MAX_CACHED = 512
 
 @lru_cache(maxsize=MAX_CACHED)
 def compile_pattern(
-    pattern: str, pattern_set: str | None, own: frozenset[tuple[str, str]], anchored: bool
+    pattern: str,
+    pattern_set: str | None,
+    own: frozenset[tuple[str, str]],
+    anchored: bool,
+    dot_matches_newline: bool = True,
 ) -> Node | PatternError:
     """The tree of a grok expression, or what is wrong with it; ``own`` are the user's names and expressions.
 
     ``anchored``: it must match the whole text.
     """
     try:
-        tree = _definitions(pattern_set, own).compile(pattern)
+        tree = _definitions(pattern_set, own, dot_matches_newline).compile(pattern)
         return sequence([Anchor("\\A"), tree, Anchor("\\z")]) if anchored else tree
     except PatternError as error:
         return error.with_traceback(None)
 
 
 @lru_cache(maxsize=8)
-def _definitions(pattern_set: str | None, own: frozenset[tuple[str, str]]) -> Definitions:
+def _definitions(pattern_set: str | None, own: frozenset[tuple[str, str]], dot_matches_newline: bool) -> Definitions:
     texts = library.load(pattern_set) if pattern_set else {}
-    return Definitions({**texts, **dict(own)})
+    return Definitions({**texts, **dict(own)}, dot_matches_newline)
 
 
 class Definitions:
     """The library with the user's own patterns over it; trees are kept, so that each is read once."""
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
+    def __init__(self, texts: Mapping[str, str], dot_matches_newline: bool) -> None:
         self._texts = texts
+        self._dot_matches_newline = dot_matches_newline
         self._trees: dict[str, tuple[Node, int]] = {}
 
     def compile(self, pattern: str) -> Node:
         """The tree of a grok expression. Raises PatternError, whose position is in ``pattern``."""
         try:
-            tree = parse(pattern, partial(self._tree, ()))
+            tree = parse(pattern, partial(self._tree, ()), self._dot_matches_newline)
             _size(tree, 0)
             return tree
         except RecursionError:
@@ -69,7 +74,7 @@ class Definitions:
 
     def _read(self, within: tuple[str, ...], name: str, at: int) -> tuple[Node, int]:
         try:
-            tree = parse(self._texts[name], partial(self._tree, (*within, name)))
+            tree = parse(self._texts[name], partial(self._tree, (*within, name)), self._dot_matches_newline)
         except PatternError as error:
             if error.code != "bad-pattern":
                 raise PatternError(error.message, at, error.code, error.hint) from None

@@ -23,9 +23,9 @@ class Grok(PatternParser):
 
     ``%{NAME}`` matches what the library calls NAME, ``%{NAME:field}`` keeps it as a field, ``%{NAME:field:int}`` (or
     ``float``) as a number; ``(?<field>…)`` keeps any expression. Fields are written ``a.b`` or ``[a][b]``. As in
-    Logstash the search is not anchored, the dot matches line ends and ``^ $`` every line's edges; ``\\w \\d \\s`` and
-    ``\\b`` know ASCII only. An empty capture is null. A name captured several times is one value where only one
-    of the captures can take part, else an array.
+    Logstash the search is not anchored, the dot matches line ends (``dot_matches_newline``) and ``^ $`` every
+    line's edges; ``\\w \\d \\s`` and ``\\b`` know ASCII only. An empty capture is null.
+    A name captured several times is one value where only one of the captures can take part, else an array.
 
     All patterns together become one automaton, which reads each text once, in linear time, and learns its states from
     the texts; the learned states are cached for the next run. Back-references, and look-around of more than a
@@ -75,7 +75,7 @@ class Grok(PatternParser):
         """Each pattern with its names expanded."""
         own = frozenset(self._own().items())
         for pattern in self.patterns:
-            yield compile_pattern(pattern, self.pattern_set, own, self.anchored)
+            yield compile_pattern(pattern, self.pattern_set, own, self.anchored, self.dot_matches_newline)
 
     def _names(self) -> frozenset[str]:
         """Patterns that there are."""

@@ -43,6 +43,10 @@ class PatternParser(Parser):
         examples=[["%{IP:source.ip}"]],
     )
     anchored: bool = Field(default=False, description="Whether a pattern must match the whole text, not a part of it.")
+    dot_matches_newline: bool = Field(
+        default=True,
+        description="Whether the dot matches a line end too, as in Logstash; in Elasticsearch it does not.",
+    )
     reason: str = Field(
         default="does not match",
         min_length=1,

@@ -44,6 +44,7 @@ def test_a_pattern_that_must_match_is_one_step() -> None:
             "type": "grok",
             "field": "message",
             "patterns": ["%{IP:source.ip} %{NUMBER:http.response.status_code:int}"],
+            "dot_matches_newline": False,
             "pattern_set": "legacy",
             "keep_field": True,
         }
@@ -241,6 +242,70 @@ def test_an_event_that_fails_is_a_dead_letter_or_goes_to_the_handlers() -> None:
     assert failing == {"type": "filter", "where": f"case when message = 'bad' then {raised} else true end"}
     assert handled[-2]["fields"] == {"e": "case when _failed_1 then 'why' end"}
     assert steps({"fail": {"message": "x", "ignore_failure": True}}) == []
+
+
+FAILING = [
+    {"grok": {"field": "message", "patterns": ["^%{WORD:a} %{DATA:day} %{NOTSPACE:n}$"]}},
+    {"date": {"field": "day", "formats": ["yyyy-MM-dd"], "tag": "the day"}},
+    {"set": {"field": "event.kind", "value": "event"}},
+    {"convert": {"field": "n", "type": "long"}},
+    {"uppercase": {"field": "a"}},
+    {"grok": {"field": "message", "patterns": ["^(?<first>.)"]}},
+]
+"""Processors of which the first, the second and the fourth fail for some events."""
+
+HANDLERS = [
+    {"set": {"field": "event.kind", "value": "pipeline_error"}},
+    {"set": {"field": "error.message", "value": "{{_ingest.on_failure_message}}"}},
+    {"set": {"field": "error.code", "value": "{{_ingest.on_failure_processor_type}}/{{_ingest.on_failure_processor_tag}}"}},
+]
+
+
+def test_after_a_failure_the_handlers_of_the_pipeline_run_and_no_other_processor(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "failing.yml").write_text(yaml.safe_dump({"processors": FAILING, "on_failure": HANDLERS}))
+    made = etl.here("import", "failing.yml")
+    good = "{message: x 2026-01-02 7, a: X, '@timestamp': '2026-01-02T00:00:00Z', day: 2026-01-02, n: 7, first: x, "
+    good += "event.kind: event}"
+    failed = "event.kind: pipeline_error, error.message: "
+    expected = [
+        good,
+        f"{{message: x, {failed}'Provided Grok expressions do not match field value: [x]', error.code: grok/}}",
+        f"{{message: x y 7, a: X, n: 7, day: y, {failed}'unable to parse date [y]', error.code: date/the day}}",
+        f"{{message: x 2026-01-02 7x, a: X, '@timestamp': '2026-01-02T00:00:00Z', day: 2026-01-02, {failed}"
+        "'unable to convert [7x] to long', error.code: convert/}",
+    ]
+    cases = f"input: [x 2026-01-02 7, x, x y 7, x 2026-01-02 7x], expect: [{', '.join(expected)}]"
+    (tmp_path / "job.yaml").write_text(made.out + f"tests:\n  failures: {{{cases}}}\n")
+
+    tested = etl.here("test", "job.yaml")
+
+    assert tested.status == 0, tested.out
+
+
+def test_a_called_pipeline_fails_in_its_caller_if_it_has_no_handlers() -> None:
+    call = {"pipeline": {"name": "inner"}}
+    handlers = [{"set": {"field": "error", "value": "{{_ingest.on_failure_pipeline}}"}}]
+    inner = [grok("^%{WORD:a}$")]
+    after = {"set": {"field": "b", "value": "x"}}
+    ingest = IngestImport(
+        {"main": {"processors": [call, after], "on_failure": handlers}, "inner": {"processors": inner}}, lambda name, path: name
+    )
+    ignoring = IngestImport(
+        {
+            "main": {"processors": [{"pipeline": {"name": "inner", "ignore_failure": True}}, after]},
+            "inner": {"processors": inner},
+        },
+        lambda name, path: name,
+    )
+
+    ingest.run("main")
+    ignoring.run("main")
+
+    assert ingest.draft.steps[-2].options["fields"] == {
+        "b": "case when not _failed_2 then 'x' end",
+        "error": "case when _failed_2 then 'inner' end",
+    }
+    assert ignoring.draft.steps[-2].options["fields"] == {"b": "'x'"}
 
 
 def test_a_list_is_changed_by_element() -> None:

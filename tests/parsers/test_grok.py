@@ -52,6 +52,15 @@ def test_sliced_null_and_empty_input() -> None:
     assert parsed.columns["v"].to_pylist() == ["1", None, None, "\0\n2"]
 
 
+def test_the_dot_and_line_ends() -> None:
+    text = "a\nb"
+
+    assert run(Grok(patterns=["%{GREEDYDATA:v}"]), text)[0] == [{"v": text}]
+    assert run(Grok(patterns=["%{GREEDYDATA:v}"], dot_matches_newline=False), text)[0] == [{"v": "a"}]
+    assert run(Grok(patterns=["(?m)(?<v>.*)"], dot_matches_newline=False), text)[0] == [{"v": text}]
+    assert run(Grok(patterns=["(?-m:(?<v>.*))(?<w>.+)"]), text)[0] == [{"v": "a", "w": "\nb"}]
+
+
 def test_no_rows() -> None:
     parser = Grok(patterns=["%{WORD:a} %{WORD:a}", "(?!x)%{WORD:b}.*y"])
 

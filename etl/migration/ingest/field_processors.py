@@ -16,6 +16,7 @@ from etl.migration.ingest.processor import Processor, as_list, static_name
 from etl.migration.ingest.templates import INGEST_TIME, slots
 from etl.migration.values import (
     FALSE,
+    NULL,
     NUMBER,
     TEXT,
     TRUE,
@@ -139,14 +140,21 @@ def convert(one: Processor) -> None:
         one.draft.comment(
             f"convert: {one.target} is null where {one.field_name()} is not an address; in Elasticsearch the event fails"
         )
+    can_fail = (type_ != TEXT and type_ != source.type) or target_type == "ip"
+    failed = None
+    if can_fail and not one.option("ignore_failure") and not one.is_fatal:
+        condition = both(one.where, both(negation(is_null(source)), is_null(changed)))
+        failed = one.draft.keep(condition, "failed")
+        text = one.draft.new_temporary("text")
+        one.draft.set({text: choose(failed, as_type(source, TEXT), NULL)})
     if one.is_fatal and one.where is None and source.type == TEXT and type_ != TEXT:
         changed = Value(changed.sql.replace("try_cast(", "cast(", 1), changed.type, changed.reads)
     before = one.draft.field(one.target)
     if one.where is not None and one.target == one.field_name():
         before = as_type(before, type_)
     one.draft.set({one.target: choose(one.where, changed, before)})
-    if one.option("on_failure"):
-        one.failed(both(negation(is_null(source)), is_null(changed)) or is_null(changed))
+    if failed is not None:
+        one.failed(failed, one.draft.field(text))
 
 
 def _address(source: Value) -> Value:
@@ -189,7 +197,7 @@ def _script_in_python(one: Processor, statements: Sequence[Statement], reason: N
         where = draft.keep(one.where)
         assert where is not None
         condition = next(iter(where.reads), None)
-    handled = one.option("ignore_failure") or one.option("on_failure") or one.pipeline_handlers
+    handled = one.option("ignore_failure") or one.option("on_failure") or one.scope
     failed = draft.new_temporary("failed") if handled else None
     name = f"script_{len(draft.functions) + 1}"
     code = PythonCode(draft, one.option("params") or {})
@@ -215,7 +223,7 @@ def fail(one: Processor) -> None:
     """The event is a dead letter with the message as the reason, or what ``on_failure`` does with it."""
     if one.option("ignore_failure"):
         return
-    if one.option("on_failure") or one.pipeline_handlers:
+    if one.option("on_failure") or one.scope:
         one.failed(TRUE)
         return
     message = as_type(one.template(one.need("message")), TEXT)

@@ -92,14 +92,14 @@ def foreach(one: Processor) -> None:
         target = replace(one, options=options).field_name()
         before = one.draft.field(target)
         one.draft.set({target: choose(one.where, appended(before, source, options.get("allow_duplicates", True)), before)})
-    elif name in _ELEMENTWISE and options.get("field") == ELEMENT and "target_field" not in options and source.is_array:
+    elif name in ELEMENTWISE and options.get("field") == ELEMENT and "target_field" not in options and source.is_array:
         FUNCTION_PROCESSORS[name](replace(one, name=name, options={**options, "field": one.field_name()}))
     else:
         raise NoCounterpartError(f"a loop with {name}; expressions on arrays may do it: transform(tags, x -> lower(x))")
 
 
 ELEMENT = "_ingest._value"
-_ELEMENTWISE = frozenset(["bytes", "gsub", "html_strip", "lowercase", "trim", "uppercase", "urldecode"])
+ELEMENTWISE = frozenset(["bytes", "gsub", "html_strip", "lowercase", "trim", "uppercase", "urldecode"])
 """Processors that change each element of an array."""
 
 _IDS = {

@@ -30,7 +30,20 @@ def grok(one: Processor) -> None:
         options["pattern_definitions"] = dict(zip(definitions, texts[count:], strict=True))
     if one.option("ecs_compatibility", "disabled") == "disabled":
         options["pattern_set"] = "legacy"
+    if not one.option(DOT_MATCHES_NEWLINE) and _matches_any_character(options):
+        options["dot_matches_newline"] = False
     one.parse("grok", options, empty=_empty_captures(options) if one.option("keep_empty_captures", True) else frozenset())
+
+
+DOT_MATCHES_NEWLINE = "dot_matches_newline"
+"""Option of ``grok`` that the import of Logstash sets."""
+
+
+def _matches_any_character(options: Mapping[str, Any]) -> bool:
+    """Whether it matters for the patterns that the dot matches no line end, as in Elasticsearch."""
+    parsers = (build_parser("grok", {"field": "x", **options, "dot_matches_newline": dot}) for dot in (True, False))
+    one, other = (list(getattr(parser, "trees", tuple)()) for parser in parsers)
+    return one != other
 
 
 def _empty_captures(options: Mapping[str, Any]) -> frozenset[str]:

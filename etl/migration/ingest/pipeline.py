@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from etl.migration.draft import Draft, NoCounterpartError
+from etl.migration.draft import Draft, NoCounterpartError, clean_name
 from etl.migration.ingest.field_processors import FIELD_PROCESSORS, NO_COUNTERPART
-from etl.migration.ingest.function_processors import FUNCTION_PROCESSORS
+from etl.migration.ingest.function_processors import ELEMENTWISE, FUNCTION_PROCESSORS
 from etl.migration.ingest.options import checked_options, unread_options
 from etl.migration.ingest.painless.expressions import Expressions
 from etl.migration.ingest.painless.parser import parse_condition
 from etl.migration.ingest.parser_processors import PARSER_PROCESSORS, ZONE_FIELD
-from etl.migration.ingest.processor import Processor
+from etl.migration.ingest.processor import FailureScope, Processor
 from etl.migration.report import ImportReport, OmittedConstruct
 from etl.migration.sampling import Member
 from etl.migration.values import FALSE, TRUE, Value, both, text_value
@@ -50,16 +50,20 @@ class IngestImport:
             options = {"field": "message", **({"target_field": prefix} if prefix != "." else {"add_to_root": True})}
             PARSER_PROCESSORS["json"](Processor("json", options, self.draft, None, lambda *_: None, samples=self.samples))
             self.draft.drop(["message"] if "message" not in self.samples["message"] else [])
-        self._pipeline(name, None)
+        self._pipeline(name, None, None)
         self.draft.finish()
         return self.draft
 
-    def _pipeline(self, name: str, where: Value | None) -> None:
+    def _pipeline(self, name: str, where: Value | None, scope: FailureScope | None) -> None:
         if self._depth == MAX_DEPTH:
             raise NoCounterpartError(f"pipelines call each other more than {MAX_DEPTH} deep, at {name}")
         document = self.pipelines[name]
         self._depth += 1
-        self._processors(name, ("processors",), document.get("processors") or [], where, _list(document.get("on_failure")), {})
+        handlers = _list(document.get("on_failure"))
+        own = FailureScope(handlers) if handlers else scope
+        self._processors(name, ("processors",), document.get("processors") or [], where, own, {})
+        if own is not None and own is not scope and own.failed is not None:
+            self._processors(name, ("on_failure",), handlers, own.failed, None, own.details)
         self._depth -= 1
 
     def _processors(
@@ -68,15 +72,15 @@ class IngestImport:
         path: tuple[str | int, ...],
         processors: Sequence[Any],
         where: Value | None,
-        handlers: Sequence[Any],
-        constants: Mapping[str, str],
+        scope: FailureScope | None,
+        constants: Mapping[str, Value],
     ) -> None:
         for number, entry in enumerate(processors):
             at = (*path, number)
             self.report.total += not constants
             try:
                 name, options = _entry(entry)
-                self._processor(pipeline, at, name, options, where, handlers, constants)
+                self._processor(pipeline, at, name, options, where, scope, constants)
             except NoCounterpartError as error:
                 self._leave(pipeline, at, entry, str(error))
             except RecursionError:
@@ -95,27 +99,29 @@ class IngestImport:
         name: str,
         options: Mapping[str, Any],
         where: Value | None,
-        handlers: Sequence[Any],
-        constants: Mapping[str, str],
+        scope: FailureScope | None,
+        constants: Mapping[str, Value],
     ) -> None:
         options = checked_options(options)
         where = both(where, self._condition(options.get("if"), name == "date"))
         if where == FALSE:
             return
+        if scope is not None and _gives_fields(name, options, scope):
+            where = both(where, scope.going)
         if where is not None and name in ("pipeline", "rename", "remove") and where.reads:
             where = self.draft.keep(where)
         if name == "pipeline":
             if options.get("ignore_missing_pipeline") and _called_name(options) not in self.pipelines:
                 self.draft.comment(f"the pipeline {_called_name(options)!r} is not among the files, and may be missing there")
                 return
-            self._pipeline(self._called(options), where)
+            self._call(options, where, scope)
             return
         run = PROCESSORS.get(name)
         if run is None:
             raise NoCounterpartError(NO_COUNTERPART.get(name, "a processor that is unknown here"))
 
-        def further(processors: Sequence[Any], condition: Value | None, values: Mapping[str, str]) -> None:
-            self._processors(pipeline, (*at, name, "on_failure"), processors, condition, (), values)
+        def further(processors: Sequence[Any], condition: Value | None, values: Mapping[str, Value]) -> None:
+            self._processors(pipeline, (*at, name, "on_failure"), processors, condition, scope, values)
 
         for option in unread_options(name, options):
             self.report.total += not constants
@@ -129,14 +135,24 @@ class IngestImport:
                 self.draft,
                 where,
                 further,
-                () if constants else handlers,
+                scope,
                 constants,
                 self.timezone,
                 self.samples,
                 dotted_names(self.pipelines),
                 mentioned_names(self.pipelines),
+                pipeline,
             )
         )
+
+    def _call(self, options: Mapping[str, Any], where: Value | None, scope: FailureScope | None) -> None:
+        """Import a pipeline that another calls; what fails in it fails in the caller, if it has no ``on_failure``."""
+        own = _list(options.get("on_failure"))
+        inner = FailureScope(own) if own or options.get("ignore_failure") else scope
+        name = self._called(options)
+        self._pipeline(name, where, inner)
+        if inner is not None and inner is not scope and inner.failed is not None and own:
+            self._processors(name, ("on_failure",), own, inner.failed, scope, inner.details)
 
     def _called(self, options: Mapping[str, Any]) -> str:
         name = _called_name(options)
@@ -157,6 +173,17 @@ class IngestImport:
         if knows_zone and ZONE_FIELD not in self.draft.types:
             evaluator.fields[ZONE_FIELD] = text_value(self.timezone)
         return evaluator.condition(parse_condition(str(text)))
+
+
+_CHANGES = frozenset(["rename", "remove", *ELEMENTWISE, "convert", "split", "join", "sort", "foreach", "dot_expander"])
+"""Processors that change fields which are there: after a failure they may run, since they find nothing that is new."""
+
+
+def _gives_fields(name: str, options: Mapping[str, Any], scope: FailureScope) -> bool:
+    """Whether a processor could give an event fields for which another has failed before."""
+    if name in PARSER_PROCESSORS:
+        return clean_name(str(options.get("field", ""))) in scope.known
+    return name not in _CHANGES
 
 
 _UNREAD = "an option without a counterpart; the processor does its work without it"

@@ -21,14 +21,18 @@ from etl.migration.ingest.templates import template_value
 from etl.migration.sampling import Member
 from etl.migration.values import (
     FALSE,
+    NULL,
     TEXT,
     TRUE,
+    TRUTH,
     Value,
     array_of,
     as_type,
     both,
+    call,
     choose,
     constant,
+    either,
     field_value,
     is_null,
     negation,
@@ -38,7 +42,59 @@ from etl.types import format_type
 
 FAILURE = "_ingest.on_failure_message"
 
-RunProcessors = Callable[[Sequence[Any], "Value | None", Mapping[str, str]], None]
+RunProcessors = Callable[[Sequence[Any], "Value | None", Mapping[str, Value]], None]
+
+
+_FAILURES = {
+    "grok": ("Provided Grok expressions do not match field value: [", "]"),
+    "dissect": ("Unable to find match for dissect pattern: {pattern} against source: ", ""),
+    "date": ("unable to parse date [", "]"),
+    "convert": ("unable to convert [", "] to {type}"),
+}
+"""What Elasticsearch's messages have before and after the text that a processor could not read."""
+
+
+@dataclass
+class FailureScope:
+    """A pipeline with ``on_failure``: where a processor has failed, later ones give nothing, and the handlers run at its end."""
+
+    handlers: Sequence[Any]
+    failed: Value | None = None
+    """Where a processor has failed; None: no processor can have."""
+    details: dict[str, Value] = field(default_factory=dict)
+    """What templates of handlers can name: message, processor, tag and pipeline of the first failure."""
+    known: frozenset[str] = frozenset()
+    """The fields before the first processor that can fail."""
+
+    @property
+    def going(self) -> Value | None:
+        """Where no processor has failed; None: everywhere."""
+        return None if self.failed is None else Value(f"not {self.failed.sql}", TRUTH, self.failed.reads)
+
+    def record(self, draft: Draft, where: Value, details: Mapping[str, Value], known: frozenset[str]) -> None:
+        """Note where a processor fails, for events for which none before has. ``known``: the fields before it."""
+        failing = draft.keep(where, "failed")
+        assert failing is not None
+        if self.failed is None:
+            self.failed, self.known = failing, known
+            self.details = {key: self._keep(draft, value, failing) for key, value in details.items()}
+            return
+        first = both(failing, self.going)
+        for key, value in details.items():
+            if value != self.details[key]:
+                self.details[key] = self._keep(draft, choose(first, value, self.details[key]), TRUE)
+        name = self.failed.sql if self.failed.sql.startswith("_failed_") else draft.new_temporary("failed")
+        draft.set({name: either(self.failed, failing)})
+        self.failed = field_value(name, TRUTH)
+
+    @staticmethod
+    def _keep(draft: Draft, value: Value, where: Value) -> Value:
+        """The value as it is now."""
+        if not value.reads:
+            return value
+        name = draft.new_temporary("failure")
+        draft.set({name: choose(where, value, NULL)})
+        return draft.field(name)
 
 
 @dataclass
@@ -52,9 +108,9 @@ class Processor:
     """The condition of the events for which it runs; None: all events."""
     run: RunProcessors
     """Imports the processors of its ``on_failure``."""
-    pipeline_handlers: Sequence[Any] = ()
-    """The processors of the pipeline's ``on_failure``."""
-    constants: Mapping[str, str] = field(default_factory=dict)
+    scope: FailureScope | None = None
+    """Where it fails if it has no ``on_failure``; None: the event is a dead letter."""
+    constants: Mapping[str, Value] = field(default_factory=dict)
     timezone: str = "UTC"
     samples: Mapping[str, Mapping[str, Member]] = field(default_factory=dict)
     """Members of JSON texts, by field and name."""
@@ -62,6 +118,11 @@ class Processor:
     """Members whose names have dots, as ``dot_expander`` says."""
     named: frozenset[str] = frozenset()
     """Names of fields that any processor mentions."""
+    pipeline: str = ""
+    """The name of the pipeline that has it."""
+
+    def __post_init__(self) -> None:
+        self._known = frozenset(self.draft.types)
 
     def option(self, name: str, default: Any = None) -> Any:
         return self.options.get(name, default)
@@ -80,14 +141,15 @@ class Processor:
 
     @property
     def is_fatal(self) -> bool:
-        """Whether a failure ends the pipeline for the event."""
-        return not self.option("ignore_failure") and not self.option("on_failure")
+        """Whether the event is a dead letter where it fails."""
+        return not self.option("ignore_failure") and not self.option("on_failure") and self.scope is None
 
     def template(self, value: Any) -> Value:
         """The value of an option: a template, another scalar or a list of them."""
         if isinstance(value, list):
             return array_of([self.template(one) for one in value])
-        return template_value(value, self.draft, self.constants) if isinstance(value, str) else constant(value)
+        constants = {"_ingest.pipeline": text_value(self.pipeline), **self.constants}
+        return template_value(value, self.draft, constants) if isinstance(value, str) else constant(value)
 
     def set(self, name: str, value: Value) -> None:
         """Set a field where the processor runs."""
@@ -105,22 +167,37 @@ class Processor:
             self.draft.comment(f"{self.name}: no step before gives {name}")
         return None
 
-    @property
-    def _failure(self) -> str:
+    def _failure(self, text: Value | None) -> Value:
+        """The message of a failure, in Elasticsearch's words where they are known. ``text``: what the processor has read."""
         if self.name == "fail":
-            return str(self.options.get("message", "fail"))
-        return f"{self.name}: {self.field_name()} does not fit" if "field" in self.options else f"{self.name}: it failed"
+            return as_type(self.template(self.options.get("message", "fail")), TEXT)
+        begin, end = _FAILURES.get(self.name, ("", ""))
+        if begin and text is not None and not text.is_null:
+            end = end.format(**{"type": "", **self.options})
+            parts = [text_value(begin.format(**{"pattern": "", **self.options})), as_type(text, TEXT), text_value(end)]
+            return call("concat", parts if end else parts[:2], TEXT)
+        return text_value(
+            f"{self.name}: {self.field_name()} does not fit" if "field" in self.options else f"{self.name}: it failed"
+        )
 
-    def failed(self, condition: Value) -> None:
+    def failed(self, condition: Value, text: Value | None = None) -> None:
         """Import the processors that run for events for which the processor fails, which are those with this condition."""
         where = both(self.where, condition)
         if where == FALSE:
             return
-        constants = {**self.constants, FAILURE: self._failure}
-        if handlers := self.option("on_failure"):
-            self.run(handlers, self.draft.keep(where, "failed"), constants)
-        elif not self.option("ignore_failure") and self.pipeline_handlers:
-            self.run(self.pipeline_handlers, self.draft.keep(where, "failed"), constants)
+        handlers = self.option("on_failure")
+        if not handlers and (self.option("ignore_failure") or self.scope is None):
+            return
+        details = {
+            FAILURE: self._failure(text),
+            "_ingest.on_failure_processor_type": text_value(self.name),
+            "_ingest.on_failure_processor_tag": text_value(str(self.option("tag", ""))),
+            "_ingest.on_failure_pipeline": text_value(self.pipeline),
+        }
+        if handlers:
+            self.run(handlers, self.draft.keep(where, "failed"), {**self.constants, **details})
+        elif self.scope is not None:
+            self.scope.record(self.draft, where or TRUE, details, self._known)
 
     def parse(
         self,
@@ -169,7 +246,7 @@ class Processor:
             value = field_value(new, types[new])
             merged[one] = choose(negation(is_null(value)), value, self.draft.field(one))
         self.draft.set(merged)
-        self.failed(negation(is_null(field_value(text, TEXT))))
+        self.failed(negation(is_null(field_value(text, TEXT))), field_value(text, TEXT))
 
     def _take_first(self, types: Mapping[str, str]) -> Mapping[str, str]:
         """Replace fields that a pattern captures several times by their first capture; returns the types of these fields."""

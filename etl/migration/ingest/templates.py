@@ -18,7 +18,7 @@ def slots(text: str) -> list[str]:
     return [first or second for first, second in _SLOT.findall(text)]
 
 
-def template_value(text: str, draft: Draft, constants: Mapping[str, str]) -> Value:
+def template_value(text: str, draft: Draft, constants: Mapping[str, Value]) -> Value:
     """The value of a template: a text in which a missing field is empty. Names of ``constants`` have those values."""
     parts: list[Value] = []
     at = 0
@@ -34,12 +34,12 @@ def template_value(text: str, draft: Draft, constants: Mapping[str, str]) -> Val
     return call("concat", [_text_of(one) for one in parts], TEXT)
 
 
-def _slot(name: str, draft: Draft, constants: Mapping[str, str]) -> Value:
+def _slot(name: str, draft: Draft, constants: Mapping[str, Value]) -> Value:
     name = name.removeprefix("&").strip().removeprefix("_source.").removeprefix("ctx.")
     if name[:1] in ("#", "/", "^", ">", "!"):
         raise NoCounterpartError(f"a section {{{{{name}}}}} in a template")
     if name in constants:
-        return text_value(constants[name])
+        return constants[name]
     if name == INGEST_TIME:
         draft.remark("the time of reading ({{_ingest.timestamp}}) is left out; current_timestamp() gives it, in Spark")
         return NULL

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from etl.migration.draft import NoCounterpartError
-from etl.migration.ingest.parser_processors import add_pairs
+from etl.migration.ingest.parser_processors import DOT_MATCHES_NEWLINE, add_pairs
 from etl.migration.ingest.processor import Processor, as_list, unchecked_parser
 from etl.migration.logstash.configuration import pairs
 from etl.migration.logstash.filter_plugin import Filter, any_of
@@ -22,6 +22,7 @@ def grok(one: Filter) -> Value | None:
     matches = dict(pairs(one.need("match")))
     options: dict[str, Any] = {"ignore_missing": False}
     definitions = {name: str(pattern) for name, pattern in pairs(one.option("pattern_definitions"))}
+    options[DOT_MATCHES_NEWLINE] = True
     options["keep_empty_captures"] = one.option("keep_empty_captures", False) in (True, "true")
     for folder in as_list(one.option("patterns_dir") or []):
         definitions = {**_patterns(Path(str(folder)), str(one.option("patterns_files_glob", "*"))), **definitions}

@@ -512,6 +512,7 @@ class Steps:
         on_error: Literal["dead_letter", "drop", "keep"] = UNSET,
         keep_field: bool = UNSET,
         anchored: bool = UNSET,
+        dot_matches_newline: bool = UNSET,
         reason: str = UNSET,
         timeout: Duration = UNSET,
         pattern_set: Literal["ecs-v1", "legacy"] = UNSET,
@@ -522,9 +523,9 @@ class Steps:
 
         ``%{NAME}`` matches what the library calls NAME, ``%{NAME:field}`` keeps it as a field, ``%{NAME:field:int}`` (or
         ``float``) as a number; ``(?<field>…)`` keeps any expression. Fields are written ``a.b`` or ``[a][b]``. As in
-        Logstash the search is not anchored, the dot matches line ends and ``^ $`` every line's edges; ``\\w \\d \\s`` and
-        ``\\b`` know ASCII only. An empty capture is null. A name captured several times is one value where only one
-        of the captures can take part, else an array.
+        Logstash the search is not anchored, the dot matches line ends (``dot_matches_newline``) and ``^ $`` every
+        line's edges; ``\\w \\d \\s`` and ``\\b`` know ASCII only. An empty capture is null.
+        A name captured several times is one value where only one of the captures can take part, else an array.
 
         All patterns together become one automaton, which reads each text once, in linear time, and learns its states from
         the texts; the learned states are cached for the next run. Back-references, and look-around of more than a
@@ -542,6 +543,8 @@ class Steps:
             keep_field: Keep the parsed text beside the fields it gave. Default: false.
             patterns: Patterns, tried in order: the first that matches gives the fields.
             anchored: Whether a pattern must match the whole text, not a part of it. Default: false.
+            dot_matches_newline: Whether the dot matches a line end too, as in Logstash; in Elasticsearch it does not.
+                Default: true.
             reason: What the dead letter of an event says that no pattern matches: for a recipe, what its user can do.
                 Default: does not match.
             timeout: Longest time that a pattern which needs backtracking may take for one event. Default: 100ms.
@@ -1176,6 +1179,7 @@ class Steps:
         on_error: Literal["dead_letter", "drop", "keep"] = UNSET,
         keep_field: bool = UNSET,
         anchored: bool = UNSET,
+        dot_matches_newline: bool = UNSET,
         reason: str = UNSET,
         timeout: Duration = UNSET,
     ) -> Stream:
@@ -1200,6 +1204,8 @@ class Steps:
             keep_field: Keep the parsed text beside the fields it gave. Default: false.
             patterns: Expressions, tried in order: the first that matches gives the fields.
             anchored: Whether a pattern must match the whole text, not a part of it. Default: false.
+            dot_matches_newline: Whether the dot matches a line end too, as in Logstash; in Elasticsearch it does not.
+                Default: true.
             reason: What the dead letter of an event says that no pattern matches: for a recipe, what its user can do.
                 Default: does not match.
             timeout: Longest time that a pattern which needs backtracking may take for one event. Default: 100ms.
