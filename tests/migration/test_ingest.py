@@ -138,7 +138,7 @@ def test_a_script_is_one_step() -> None:
         ({"script": {"source": "for (def x : ctx.l) {" * 21 + "ctx.a = x;" + "}" * 21}}, "Python is refused: too many"),
         ({"script": {"source": f"ctx.a = 1{'0' * 400}D"}}, "is more than a number can be"),
         ({"script": {"source": f"ctx.a = {1 << 63}"}}, "9223372036854775808 is more than a number can be"),
-        ({"script": {"source": "ctx.a = ZonedDateTime.parse('x')"}}, "ZonedDateTime.parse(…) in Painless"),
+        ({"script": {"source": "ctx.a = ZonedDateTime.now()"}}, "ZonedDateTime.now(…) in Painless"),
         ({"script": {"id": "stored"}}, "a stored script"),
         ({"set": {"if": "['x'].contains()", "field": "a", "value": 1}}, ".contains(…) in Painless with 0 arguments"),
         ({"set": {"if": "ctx.message.replaceAll(/x/)", "field": "a", "value": 1}}, ".replaceAll(…) in Painless with 1 arguments"),
@@ -330,6 +330,111 @@ def test_a_script_with_functions_and_loops_is_a_function_in_python(etl: Etl, tmp
 
     assert made.err.startswith("3 of 3")
     assert tested.status == 0, tested.out
+
+
+TIMES = """
+ZonedDateTime start = ZonedDateTime.parse(ctx.start);
+ZonedDateTime end = start.withHour(5).plusMinutes(1).withZoneSameLocal(ZoneId.of('+02:00'));
+ctx.event.duration = ChronoUnit.NANOS.between(start, end);
+ctx['@timestamp'] = new Date(end.toInstant().toEpochMilli());
+def form = DateTimeFormatter.ofPattern("yyyy/MM/dd HH:mm:ss.SSS");
+ctx.local = form.format(LocalDateTime.parse(ctx.start, DateTimeFormatter.ISO_DATE_TIME));
+ctx.hours = Duration.between(start, end).toHours();
+"""
+
+MAPS = """
+def code = ctx.priority & 0x7;
+def severity = new HashMap();
+severity['code'] = code;
+severity.put('name', params.names[code.toString()]);
+ctx.log['severity'] = severity;
+ctx.log.facility = ctx.priority >> 3;
+new HashMap(params.kinds.get(ctx.user)).forEach((k, v) -> ctx.event[k] = v);
+def seen = [];
+ctx.rest.splitOnToken('-').stream().filter(x -> x != '').collect(Collectors.toList()).forEach(x -> {
+  if (seen.contains(x)) { return; }
+  seen.add(x);
+});
+seen.sort((a, b) -> b.compareTo(a));
+ctx.letters = seen;
+def m = /([A-Z]+)-(\\d+)/i.matcher(ctx.rest);
+if (m.find()) { ctx.id = m.group(2); }
+try { ctx.n = Integer.parseInt(ctx.rest); } catch (NumberFormatException e) { ctx.n = -1; } catch (Exception e) { ctx.n = -2; }
+"""
+
+CONDITION = "def x = ctx.user; for (def p : ['ev', 'bo']) { if (x.startsWith(p)) { return true; } } return false;"
+
+
+def test_scripts_with_times_maps_and_lambdas_and_conditions_with_variables(etl: Etl, tmp_path: Path) -> None:
+    params = {"names": {"6": "info"}, "kinds": {"eve": {"category": ["web"], "kind": "event"}}}
+    processors = [
+        grok("^%{NUMBER:priority:long} %{NOTSPACE:user} %{NOTSPACE:start} %{NOTSPACE:rest}$"),
+        {"script": {"source": TIMES}},
+        {"script": {"source": MAPS, "params": params, "if": CONDITION}},
+    ]
+    (tmp_path / "scripts.yml").write_text(yaml.safe_dump({"processors": processors}))
+    made = etl.here("import", "scripts.yml")
+    times = "start: '2026-01-02T03:04:05.678Z', event.duration: 60000000000, '@timestamp': '2026-01-02T03:05:05.678Z'"
+    both = f"{times}, local: 2026/01/02 03:04:05.678, hours: 0"
+    maps = "log.severity.code: 6, log.severity.name: info, log.facility: 16, event.category: [web], event.kind: event, "
+    maps += "letters: [ab, '12'], id: '12', n: -1"
+    expected = (
+        f"{{message: '134 eve 2026-01-02T03:04:05.678Z ab-12', priority: 134, user: eve, rest: ab-12, {both}, {maps}}}",
+        f"{{message: '7 sue 2026-01-02T03:04:05.678Z 7', priority: 7, user: sue, rest: '7', {both}}}",
+    )
+    lines = "'134 eve 2026-01-02T03:04:05.678Z ab-12', '7 sue 2026-01-02T03:04:05.678Z 7'"
+    (tmp_path / "job.yaml").write_text(f"{made.out}tests:\n  scripts: {{input: [{lines}], expect: [{', '.join(expected)}]}}\n")
+
+    tested = etl.here("test", "job.yaml")
+
+    assert made.err.startswith("3 of 3")
+    assert tested.status == 0, tested.out
+
+
+def test_the_zone_of_each_event(etl: Etl, tmp_path: Path) -> None:
+    date = {"field": "t", "timezone": "{{{event.timezone}}}", "formats": ["yyyy-MM-dd HH:mm:ss", "MMM d yyyy HH:mm:ss"]}
+    processors = [
+        grok("^%{NOTSPACE:event.timezone} %{GREEDYDATA:t}$"),
+        {"date": {**date, "target_field": "a"}},
+        {"date": {"field": "t", "formats": ["strict_date_optional_time"], "target_field": "b", "ignore_failure": True}},
+        {"set": {"field": "c", "copy_from": "nothing.of.this"}},
+        {"set": {"field": "t", "copy_from": "b"}},
+    ]
+    (tmp_path / "zones.yml").write_text(yaml.safe_dump({"processors": processors}))
+    made = etl.here("import", "zones.yml")
+    expected = (
+        "{message: Europe/Berlin 2026-07-02 03:04:05, event.timezone: Europe/Berlin, t: 2026-07-02 03:04:05, "
+        "a: '2026-07-02T01:04:05Z', b: '2026-07-02T03:04:05Z'}",
+        "{message: '-05:00 Jul 2 2026 03:04:05', event.timezone: '-05:00', a: '2026-07-02T08:04:05Z', t: Jul 2 2026 03:04:05}",
+    )
+    lines = "Europe/Berlin 2026-07-02 03:04:05, '-05:00 Jul 2 2026 03:04:05', Mars 2026-07-02 03:04:05"
+    cases = f"{{input: [{lines}], expect: [{', '.join(expected)}], dead_letters: 1}}"
+    (tmp_path / "job.yaml").write_text(f"{made.out}tests:\n  zones: {cases}\n")
+
+    tested = etl.here("test", "job.yaml")
+
+    assert tested.status == 0, tested.out
+
+
+def test_a_line_that_is_moved_before_it_is_read_as_json_has_the_types_of_the_sample() -> None:
+    moved = {"rename": {"field": "message", "target_field": "event.original"}}
+    read = {"json": {"field": "event.original", "target_field": "app"}}
+    kind = {"set": {"field": "kind", "value": "known", "if": "ctx.app instanceof Map"}}
+
+    ingest = imported(moved, read, kind, lines=('{"pid": 7, "up": true}',))
+
+    assert [step.options for step in ingest.draft.steps if step.options["type"] == "json"] == [
+        {
+            "type": "json",
+            "field": "event.original",
+            "fields": {"app.pid": "bigint", "app.up": "boolean"},
+            "paths": {"app.pid": "pid", "app.up": "up"},
+            "keep_field": True,
+        }
+    ]
+    assert ingest.draft.steps[-1].options["fields"] == {
+        "kind": "case when not coalesce(app.pid is null and app.up is null, false) then 'known' end"
+    }
 
 
 def test_a_loop_of_a_script_ends() -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from etl.migration.draft import NoCounterpartError
 from etl.migration.ingest.painless.parser import parse_script
-from etl.migration.ingest.painless.python_code import PythonCode
+from etl.migration.ingest.painless.python_step import add_python_step
 from etl.migration.ingest.painless.scripts import Script
 from etl.migration.ingest.painless.sql_methods import appended
 from etl.migration.ingest.painless.tree import Statement
-from etl.migration.ingest.processor import Processor, as_list, static_name
+from etl.migration.ingest.processor import ZONE_FIELD, Processor, as_list, static_name
 from etl.migration.ingest.templates import INGEST_TIME, slots
 from etl.migration.values import (
     FALSE,
@@ -39,6 +40,8 @@ def set_field(one: Processor) -> None:
     elif isinstance(one.option("value"), dict):
         for member, value in _leaves(name, one.option("value")):
             _set(one, member, one.template(value))
+    elif name == ZONE_FIELD and one.option("override", True) is False and one.draft.field(name).is_null:
+        _set(one, name, text_value(one.timezone))  # the option stands for the zone that shippers note
     else:
         _set(one, name, one.template(one.need("value")))
 
@@ -51,11 +54,11 @@ def _leaves(prefix: str, value: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _copy(one: Processor, source: str, target: str) -> None:
-    if members := one.draft.under(source):
-        for name in members:
-            _set(one, target + name[len(source) :], one.draft.field(name))
-        return
-    _set(one, target, one.draft.field(source))
+    members = one.draft.under(source)
+    for name in members or [source]:
+        value = one.draft.field(name)
+        if not value.is_null:  # a field that is missing is no value to copy
+            _set(replace(one, where=both(one.where, negation(is_null(value)))), target + name[len(source) :], value)
 
 
 def _set(one: Processor, name: str, value: Value) -> None:
@@ -83,6 +86,8 @@ def append(one: Processor) -> None:
     before = one.draft.field(name)
     for item in given if isinstance(given, list) else [given]:
         value = one.template(item)
+        if one.option("ignore_empty_values") and value.type == TEXT:
+            value = Value(f"nullif({value.sql}, '')", TEXT, value.reads)
         if not value.is_null:
             before = appended(before, value, one.option("allow_duplicates", True))
     if not before.is_null:
@@ -199,16 +204,10 @@ def _script_in_python(one: Processor, statements: Sequence[Statement], reason: N
         condition = next(iter(where.reads), None)
     handled = one.option("ignore_failure") or one.option("on_failure") or one.scope
     failed = draft.new_temporary("failed") if handled else None
-    name = f"script_{len(draft.functions) + 1}"
-    code = PythonCode(draft, one.option("params") or {})
     try:
-        text = code.write(name, statements, condition, failed)
+        add_python_step(draft, statements, one.option("params") or {}, condition, failed)
     except NoCounterpartError as error:
         raise NoCounterpartError(f"{reason}; and not as Python: {error}" if str(error) != str(reason) else str(reason)) from None
-    draft.functions[name] = text
-    read = sorted({*code.read, *code.given, *([condition] if condition else [])} & {*draft.types})
-    types = dict(code.given)
-    draft.add({"type": "python", "function": name, "read": read, "fields": types}, types)
     if failed:
         one.failed(draft.field(failed))
 

@@ -8,16 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from etl.migration.captures import empty_captures, rename_in_pattern, unify_types
-from etl.migration.draft import FIELD_NAME, DraftStep, Members, NoCounterpartError
-from etl.migration.ingest.processor import Processor, as_list, build_parser, static_name
+from etl.migration.draft import FIELD_NAME, DraftStep, Members, NoCounterpartError, clean_name
+from etl.migration.ingest.processor import ZONE_FIELD, Processor, as_list, build_parser, static_name
 from etl.migration.ingest.templates import slots
 from etl.migration.sampling import member_path, pair_keys
 from etl.migration.topology import free_name
 from etl.migration.values import TEXT, TIME, Value, as_type, both, call, choose, field_value, is_null, negation, text_value
 from etl.scanner.pattern_error import PatternError
-
-ZONE_FIELD = "event.timezone"
-"""Where shippers note the zone of their host; the pipeline has one zone for all events."""
 
 
 def grok(one: Processor) -> None:
@@ -56,15 +53,51 @@ def dissect(one: Processor) -> None:
     one.parse("dissect", {"pattern": one.need("pattern"), **({"append_separator": separator} if separator else {})})
 
 
-_FORMATS = {"ISO8601": "iso8601", "UNIX": "epoch", "UNIX_MS": "epoch_millis"}
+_FORMATS = {
+    "ISO8601": "iso8601",
+    "UNIX": "epoch",
+    "UNIX_MS": "epoch_millis",
+    "epoch_second": "epoch",
+    "epoch_millis": "epoch_millis",
+    **{
+        f"{strict}{name}": "iso8601"
+        for strict in ("", "strict_")
+        for name in ("date", "date_time", "date_time_no_millis", "date_optional_time", "date_optional_time_nanos")
+    },
+}
 
 
 def date(one: Processor) -> None:
-    _date(one)
+    _date(_with_zone(one))
     target = one.option("target_field", "@timestamp")
     if (form := one.option("output_format")) and one.draft.field(target).type == TIME:
         text = call("date_format", [one.draft.field(target), text_value(_letters(str(form)))], TEXT)
         one.draft.set({target: text})
+
+
+_OWN_ZONE = re.compile(r"[zZXxVO]")
+
+
+def _with_zone(one: Processor) -> Processor:
+    """The processor on a text with the zone at its end, where a field of the event has that and the formats have none."""
+    names = slots(str(one.option("timezone", "")))
+    formats = [str(text) for text in as_list(one.need("formats"))]
+    plain = [re.sub(r"'[^']*'", "", text) for text in formats]
+    if len(names) != 1 or any(_OWN_ZONE.search(text) for text in plain) or any(text in _FORMATS for text in formats):
+        return one
+    zone, source = one.draft.field(clean_name(names[0])), one.draft.field(one.field_name())
+    if zone.type != TEXT or source.type != TEXT:
+        return one
+    name = one.draft.new_temporary("zoned")
+    default = text_value(one.timezone if names == [ZONE_FIELD] else "UTC")
+    end = call("coalesce", [call("nullif", [zone, text_value("")], TEXT), default], TEXT)
+    one.draft.set({name: call("concat", [source, text_value(" "), end], TEXT)})
+    given = {
+        "field": name,
+        "target_field": one.option("target_field", "@timestamp"),
+        "formats": [f"{text} z" for text in formats],
+    }
+    return replace(one, options={**{k: v for k, v in one.options.items() if k != "timezone"}, **given})
 
 
 def _date(one: Processor) -> None:
@@ -156,7 +189,7 @@ def _open(one: Processor, type_: str, options: dict[str, Any], members: Members)
     members.options = step
     one.draft.members.append(members)
     taken: dict[str, str] = {}
-    for inside in members.declared:
+    for inside in sorted(members.declared):
         if (name := members.prefix + inside) in one.draft.types:
             taken[name] = one.draft.new_temporary("found")
         else:

@@ -14,9 +14,11 @@ from etl.migration.ingest.field_processors import FIELD_PROCESSORS, NO_COUNTERPA
 from etl.migration.ingest.function_processors import ELEMENTWISE, FUNCTION_PROCESSORS
 from etl.migration.ingest.options import checked_options, unread_options
 from etl.migration.ingest.painless.expressions import Expressions
-from etl.migration.ingest.painless.parser import parse_condition
-from etl.migration.ingest.parser_processors import PARSER_PROCESSORS, ZONE_FIELD
-from etl.migration.ingest.processor import FailureScope, Processor
+from etl.migration.ingest.painless.parser import condition_statements, parse_condition
+from etl.migration.ingest.painless.python_step import python_condition
+from etl.migration.ingest.painless.tree import Call, Return
+from etl.migration.ingest.parser_processors import PARSER_PROCESSORS
+from etl.migration.ingest.processor import ZONE_FIELD, FailureScope, Processor
 from etl.migration.report import ImportReport, OmittedConstruct
 from etl.migration.sampling import Member
 from etl.migration.values import FALSE, TRUE, Value, both, text_value
@@ -45,6 +47,8 @@ class IngestImport:
 
     def run(self, name: str) -> Draft:
         """The draft with the steps of a pipeline."""
+        if sample := self.samples.get("message"):
+            self.samples = {**dict.fromkeys(message_names(self.pipelines), sample), **self.samples}
         if prefix := decoded_prefix(self.pipelines, self.samples.get("message", {})):
             self.draft.comment("the shipper has read the line as JSON")
             options = {"field": "message", **({"target_field": prefix} if prefix != "." else {"add_to_root": True})}
@@ -123,11 +127,7 @@ class IngestImport:
         def further(processors: Sequence[Any], condition: Value | None, values: Mapping[str, Value]) -> None:
             self._processors(pipeline, (*at, name, "on_failure"), processors, condition, scope, values)
 
-        for option in unread_options(name, options):
-            self.report.total += not constants
-            shown = f"{_shown(at)}.{name}.{option}"
-            self.report.left.append(OmittedConstruct(self.locate(pipeline, (*at, name, option)), shown, _UNREAD))
-            self.draft.comment(f"NOT CARRIED OVER: {shown}: {_UNREAD}")
+        self._leave_options(pipeline, at, name, options, not constants)
         run(
             Processor(
                 name,
@@ -144,6 +144,15 @@ class IngestImport:
                 pipeline,
             )
         )
+
+    def _leave_options(
+        self, pipeline: str, at: tuple[str | int, ...], name: str, options: Mapping[str, Any], is_counted: bool
+    ) -> None:
+        for option in unread_options(name, options):
+            self.report.total += is_counted
+            shown = f"{_shown(at)}.{name}.{option}"
+            self.report.left.append(OmittedConstruct(self.locate(pipeline, (*at, name, option)), shown, _UNREAD))
+            self.draft.comment(f"NOT CARRIED OVER: {shown}: {_UNREAD}")
 
     def _call(self, options: Mapping[str, Any], where: Value | None, scope: FailureScope | None) -> None:
         """Import a pipeline that another calls; what fails in it fails in the caller, if it has no ``on_failure``."""
@@ -172,7 +181,20 @@ class IngestImport:
         evaluator = Expressions(self.draft)
         if knows_zone and ZONE_FIELD not in self.draft.types:
             evaluator.fields[ZONE_FIELD] = text_value(self.timezone)
-        return evaluator.condition(parse_condition(str(text)))
+        try:
+            return evaluator.condition(parse_condition(str(text)))
+        except NoCounterpartError as error:
+            return self._condition_in_python(str(text), error)
+
+    def _condition_in_python(self, text: str, reason: NoCounterpartError) -> Value:
+        """A condition that is more than an expression. Raises the reason if that fails too."""
+        statements = condition_statements(text)
+        if len(statements) == 1 and isinstance(call := statements[0], Call):
+            statements = (Return(call.call),)
+        try:
+            return python_condition(self.draft, statements)
+        except NoCounterpartError as error:
+            raise (reason if str(error) == str(reason) else NoCounterpartError(f"{reason}; and not as Python: {error}")) from None
 
 
 _CHANGES = frozenset(["rename", "remove", *ELEMENTWISE, "convert", "split", "join", "sort", "foreach", "dot_expander"])
@@ -244,12 +266,24 @@ def mentioned_names(pipelines: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name.replace("?", "").removeprefix("ctx.") for name in found)
 
 
+def message_names(pipelines: Mapping[str, Any]) -> frozenset[str]:
+    """The fields that hold the whole line: ``message``, and those to which a processor moves or copies it."""
+    moved = (one.get("target_field") for one in entries(dict(pipelines), "rename") if one.get("field") == "message")
+    copied = (
+        one.get("field")
+        for one in entries(dict(pipelines), "set")
+        if one.get("copy_from") == "message" or re.fullmatch(r"\{{2,3}\s*message\s*\}{2,3}", str(one.get("value", "")))
+    )
+    return frozenset(["message", *(str(name) for name in (*moved, *copied) if name)])
+
+
 def decoded_prefix(pipelines: Mapping[str, Any], sample: Mapping[str, Member]) -> str | None:
     """The object that a shipper has put the members of JSON lines into, if the sample has such and no processor reads them.
 
     It is ``json`` where fields are named so, as Filebeat does by itself, else the object under which most members are named.
     """
-    if not sample or any(one.get("field") == "message" for one in entries(dict(pipelines), "json")):
+    texts = message_names(pipelines)
+    if not sample or any(one.get("field") in texts for one in entries(dict(pipelines), "json")):
         return None
     names = mentioned_names(pipelines)
     if any(name.startswith("json.") for name in names):

@@ -40,6 +40,9 @@ from etl.migration.values import (
 )
 from etl.types import format_type
 
+ZONE_FIELD = "event.timezone"
+"""Where shippers note the zone of their host; the pipeline has one zone for all events."""
+
 FAILURE = "_ingest.on_failure_message"
 
 RunProcessors = Callable[[Sequence[Any], "Value | None", Mapping[str, Value]], None]

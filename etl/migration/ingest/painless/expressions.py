@@ -9,7 +9,7 @@ from typing import Any
 
 from etl.migration.draft import Draft, NoCounterpartError, clean_name
 from etl.migration.ingest.painless import tree
-from etl.migration.ingest.painless.sql_methods import METHODS, STATICS
+from etl.migration.ingest.painless.sql_methods import METHODS, MIN_ARGUMENTS, STATICS
 from etl.migration.values import (
     FALSE,
     NULL,
@@ -36,8 +36,6 @@ from etl.migration.values import (
 
 MAX_ROUNDS = 200
 """Rounds of a loop, each of which becomes expressions."""
-
-_MIN_ARGUMENTS = {"get": 1, "getOrDefault": 2, "contains": 1, "containsKey": 1, "replaceAll": 2}
 
 _TRUTHS = frozenset(("contains", "startsWith", "endsWith", "isEmpty", "equals", "equalsIgnoreCase", "containsKey"))
 
@@ -99,7 +97,7 @@ class Expressions:
                 return array_of([self.value(one) for one in items]) if items else Value("array()", TEXTS)
             case tree.Unary("!", value):
                 return negation(self.condition(value))
-            case tree.Unary(_, value):
+            case tree.Unary("-", value):
                 found = self.value(value)
                 return Value(f"-({found.sql})", found.type, found.reads)
             case tree.Ternary(condition, then, other):
@@ -173,7 +171,10 @@ class Expressions:
         return is_null(self.value(node))
 
     def _instance(self, node: tree.Binary) -> Value:
-        value, type_ = self.value(node.left), node.right.value if isinstance(node.right, tree.Literal) else ""
+        type_ = node.right.value if isinstance(node.right, tree.Literal) else ""
+        if type_ in ("Map", "HashMap") and isinstance(node.left, tree.FieldPath) and node.left.parts:
+            return self._is_object(node.left)
+        value = self.value(node.left)
         is_instance = {"String": not value.is_array and value.type == TEXT, "List": value.is_array, "ArrayList": value.is_array}
         is_instance |= dict.fromkeys(("Integer", "Long", "int", "long"), value.type in ("int", WHOLE))
         is_instance |= dict.fromkeys(("Double", "Float", "double", "float"), value.type in ("float", NUMBER)) | {
@@ -183,6 +184,12 @@ class Expressions:
         if type_ not in is_instance:
             raise NoCounterpartError(f"instanceof {type_} in Painless")
         return negation(is_null(value)) if is_instance[str(type_)] else FALSE
+
+    def _is_object(self, node: tree.FieldPath) -> Value:
+        """Whether an object has members; one whose members are not known before the run counts as such."""
+        if self.draft.under(node.name):
+            return negation(self._is_null(node))
+        return TRUE if any(one.prefix == f"{node.name}." for one in self.draft.members) else FALSE
 
     def _matches(self, text: Value, pattern: tree.Node, whole: bool) -> Value:
         if not isinstance(pattern, tree.Pattern):
@@ -212,7 +219,7 @@ class Expressions:
     def _method(self, node: tree.MethodCall) -> Value:
         if isinstance(node.target, tree.Variable) and node.target.name not in (*self.variables, "params"):
             return self._static(f"{node.target.name}.{node.name}", [self.value(one) for one in node.arguments])
-        if len(node.arguments) < _MIN_ARGUMENTS.get(node.name, 0):
+        if len(node.arguments) < MIN_ARGUMENTS.get(node.name, 0):
             raise NoCounterpartError(f".{node.name}(…) in Painless with {len(node.arguments)} arguments")
         constant_ = self._constant(node)
         if constant_ is not None:

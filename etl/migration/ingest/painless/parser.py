@@ -47,6 +47,7 @@ _PRECEDENCE = (
     {"==", "!=", "===", "!=="},
     {"<", ">", "<=", ">=", "instanceof"},
     {"=~", "==~"},
+    {"<<", ">>"},
     {"+", "-"},
     {"*", "/", "%"},
 )
@@ -86,15 +87,22 @@ _NO_TYPES = frozenset(["return", "else", "new", "in", "instanceof", "throw", "tr
 def parse_condition(text: str) -> Node:
     """The tree of a condition. Raises NoCounterpartError. ``return x;`` is x."""
     parser = _Parser(text)
-    statements = parser.statements() if re.match(r"\s*(return\b|def\b|if\b)", text) else ()
+    statements = (
+        parser.statements()
+        if re.match(r"\s*(return\b|def\b|if\b|for\b|(?:[A-Z]\w*|boolean|int|long)(?:<[^>]*>)?\s+\w+\s*[=;(])", text)
+        else ()
+    )
     if not statements:
         node = parser.expression()
         parser.take(";")
         parser.end()
         return node
-    if len(statements) == 1 and isinstance(statements[0], Return) and statements[0].value is not None:
-        return statements[0].value
     return _as_expression(statements)
+
+
+def condition_statements(text: str) -> tuple[Statement, ...]:
+    """The statements of a condition that is a script with variables or loops. Raises NoCounterpartError."""
+    return _Parser(text).statements()
 
 
 def parse_script(text: str) -> tuple[Statement, ...]:
@@ -223,7 +231,8 @@ class _Parser(TokenReader):
             self.need("(")
             while not self.take(")"):
                 self.need_name()
-            handler = handler or self.block()
+            block = self.block()
+            handler = handler or block
         return Try(body, handler)
 
     def declared_name(self) -> str:
@@ -275,7 +284,7 @@ class _Parser(TokenReader):
         if level == len(_PRECEDENCE):
             return self.unary()
         node = self.expression(level + 1)
-        while operator := self.take(*_PRECEDENCE[level]):
+        while operator := self.shift() if "<<" in _PRECEDENCE[level] else self.take(*_PRECEDENCE[level]):
             if operator == "instanceof":
                 node = Binary(operator, node, Literal(self.type_name()))
             else:
@@ -288,6 +297,17 @@ class _Parser(TokenReader):
             node = Ternary(Binary("!=", node, Literal(None)), node, self.expression())
         return node
 
+    def shift(self) -> str:
+        """``<<``, ``>>`` or ``>>>``, whose tokens are single because of types such as ``List<List<String>>``."""
+        for symbol in "<>":
+            count = 0
+            while self.peek(count) == ("sign", symbol):
+                count += 1
+            if count > 1:
+                self.at += count
+                return symbol * 2
+        return ""
+
     def type_name(self) -> str:
         kind, text = self.peek()
         if kind != "name":
@@ -296,7 +316,7 @@ class _Parser(TokenReader):
         return text
 
     def unary(self) -> Node:
-        if operator := self.take("!", "-"):
+        if operator := self.take("!", "-", "~"):
             return Unary(operator, self.unary())
         self.take("+")
         if self.peek()[1] == "(" and self.peek(1)[1] in _TYPES and self.peek(2)[1] == ")":
@@ -309,6 +329,8 @@ class _Parser(TokenReader):
         kind, text = self.peek()
         self.at += 1
         if kind == "number":
+            if text[1:2] in ("x", "X"):
+                return Literal(int(text.rstrip("Ll"), 16))
             plain = text.rstrip("LlFfDd")
             whole = plain.isdigit() and text[-1] not in "FfDd"
             if len(plain) > MAX_DIGITS or math.isinf(float(plain)) or (whole and int(plain) > MAX_LONG):
@@ -380,9 +402,15 @@ class _Parser(TokenReader):
         elif self.peek()[0] == "name":
             names = [self.need_name()]
         if self.take("->"):
-            return Lambda(tuple(names), self.expression())
+            return self.lambda_body(tuple(names))
         self.at = start
         return self.expression()
+
+    def lambda_body(self, names: tuple[str, ...]) -> Lambda:
+        body = self.block() if self.peek()[1] == "{" else self.simple()
+        if len(body) == 1 and isinstance(body[0], Call):
+            return Lambda(names, body[0].call)
+        return Lambda(names, Literal(None), body)
 
     def postfix(self, node: Node) -> Node:
         while True:

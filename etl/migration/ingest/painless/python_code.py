@@ -5,18 +5,20 @@ from __future__ import annotations
 import keyword
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from etl.migration.draft import Draft, NoCounterpartError, clean_name
 from etl.migration.ingest.painless import tree
 from etl.migration.ingest.painless.python_methods import METHOD_NAMES, STATICS
+from etl.migration.ingest.painless.python_times import CONSTANTS
 from etl.migration.ingest.painless.runtime import CREATED, KINDS
-from etl.migration.values import NUMBER, TEXT, TEXTS, TRUTH, WHOLE
+from etl.migration.ingest.painless.sql_methods import MIN_ARGUMENTS
+from etl.migration.values import NUMBER, TEXT, TEXTS, TIME, TRUTH, WHOLE
 
 _OPERATORS = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "&&": "and", "||": "or", "^": "^", "&": "&"}
-_SIGNS = {"|": "|", "-": "-", "*": "*"}
+_SIGNS = {"|": "|", "-": "-", "*": "*", "<<": "<<", ">>": ">>"}
 _FUNCTIONS = {"+": "plus", "/": "divide", "%": "remainder"}
 _DECLARED = {"boolean": TRUTH, "int": WHOLE, "long": WHOLE, "float": NUMBER, "double": NUMBER, "List": TEXTS}
 _RESULTS = {
@@ -24,9 +26,26 @@ _RESULTS = {
     **dict.fromkeys(("(int)", "(long)"), WHOLE),
     **dict.fromkeys(("doubleValue", "floatValue", "(float)", "(double)"), NUMBER),
     **dict.fromkeys(("contains", "startsWith", "endsWith", "isEmpty", "equals", "equalsIgnoreCase", "containsKey"), TRUTH),
-    **dict.fromkeys(("splitOnToken", "toCharArray", "distinct", "filter", "map"), TEXTS),
+    **dict.fromkeys(("matches", "find", "isBefore", "isAfter"), TRUTH),
+    **dict.fromkeys(("between", "toEpochMilli", "toEpochSecond", "getEpochSecond", "getMillis", "getTime", "getNano"), WHOLE),
+    **dict.fromkeys(("getYear", "getMonthValue", "getDayOfMonth", "getHour", "getMinute", "getSecond"), WHOLE),
+    **dict.fromkeys(("toNanos", "toMillis", "toSeconds", "getSeconds", "toMinutes", "toHours", "toDays"), WHOLE),
+    **dict.fromkeys(("splitOnToken", "split", "collect", "toCharArray", "distinct", "filter", "map"), TEXTS),
 }
-_STATIC_RESULTS = {"Integer": WHOLE, "Long": WHOLE, "Float": NUMBER, "Double": NUMBER, "Math": NUMBER, "Boolean": TRUTH}
+_TIME_CLASSES = ("ZonedDateTime", "LocalDateTime", "OffsetDateTime", "Instant")
+_STATIC_RESULTS = {
+    **dict.fromkeys(_TIME_CLASSES, TIME),
+    "Integer": WHOLE,
+    "Long": WHOLE,
+    "Float": NUMBER,
+    "Double": NUMBER,
+    "Math": NUMBER,
+    "Boolean": TRUTH,
+}
+_TIME_CHANGES = re.compile(
+    r"(with|plus|minus)[A-Z]\w*|truncatedTo|toInstant|toLocalDateTime|toZonedDateTime|toOffsetDateTime|atZone|atOffset"
+)
+"""Methods of a time that give another time."""
 
 
 @dataclass
@@ -42,7 +61,12 @@ class PythonCode:
     """Functions of the runtime that the code calls."""
     types: dict[str, str] = field(default_factory=dict)
     """Types of local variables."""
+    members: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Types of the members of local variables that hold maps."""
     functions: dict[str, str] = field(default_factory=dict)
+    _lambdas: list[str] = field(default_factory=list)
+    """Functions that a lambda with statements becomes, before the statement that has it."""
+    _count: int = 0
     _after: list[Sequence[str]] = field(default_factory=list)
     """What rounds of the loops around end with."""
 
@@ -56,6 +80,8 @@ class PythonCode:
         body = self._block([one for one in statements if not isinstance(one, tree.Function)])
         for name_ in self.read:
             self.given.setdefault(name_, self.draft.types[name_])
+        names = [*self.given, *self.draft.types]
+        self.given = {name: type_ for name, type_ in self.given.items() if not any(one.startswith(f"{name}.") for one in names)}
         if not self.given:
             raise NoCounterpartError("a script in Painless that sets no field")
         types = {name_: type_ for name_, type_ in sorted(self.given.items()) if name_ != condition}
@@ -96,7 +122,13 @@ class PythonCode:
         return lines
 
     def _block(self, statements: Sequence[tree.Statement]) -> list[str]:
-        return [line for one in statements for line in self._statement(one)] or ["pass"]
+        lines: list[str] = []
+        for one in statements:
+            before, self._lambdas = self._lambdas, []
+            made = self._statement(one)
+            lines += [*self._lambdas, *made]
+            self._lambdas = before
+        return lines or ["pass"]
 
     def _statement(self, one: tree.Statement) -> list[str]:
         match one:
@@ -136,6 +168,9 @@ class PythonCode:
         """A call for what it changes."""
         if isinstance(call, tree.MethodCall):
             target, *keys = self._parts(call.target)
+            if isinstance(call.target, tree.Variable) and call.name == "put" and len(call.arguments) == 2:
+                key, value = call.arguments
+                self._note_member(tree.MethodCall(call.target, "get", (key,)), self._type(value))
             if target == "ctx":
                 constant = call.arguments[0].value if call.arguments and isinstance(call.arguments[0], tree.Literal) else None
                 if call.name == "put" and isinstance(constant, str) and len(call.arguments) == 2:
@@ -153,6 +188,7 @@ class PythonCode:
                 self.types[target.name] = type_
             return [f"{_local(target.name)} = {self.value(node)}"]
         root, *keys = self._parts(target)
+        self._note_member(target, type_)
         if root == "ctx" and keys:
             self._give(keys, type_, node)
             return [f"{self._use('put')}(ctx, {tuple(keys)!r}, {self.value(node)})"]
@@ -160,8 +196,15 @@ class PythonCode:
             return [f"{self._use('put')}({self.value(target.target)}, ({target.name!r},), {self.value(node)})"]
         if isinstance(target, tree.MethodCall) and target.name == "get" and len(target.arguments) == 1:
             key = self.value(target.arguments[0])
+            if root == "ctx" or self._parts(target.target)[0] == "ctx":
+                self._give_members(self._parts(target.target)[1:])
             return [f"{self._use('put')}({self.value(target.target)}, ({key},), {self.value(node)})"]
         raise NoCounterpartError("an assignment in Painless to something that is neither a field nor a variable")
+
+    def _note_member(self, target: tree.Node, type_: str) -> None:
+        match target:
+            case tree.Member(tree.Variable(name), key) | tree.MethodCall(tree.Variable(name), "get", (tree.Literal(str(key)),)):
+                self.members.setdefault(name, {})[key] = type_
 
     def _parts(self, node: tree.Node) -> list[str]:
         """``ctx`` and the members of a field; nothing for anything else."""
@@ -184,7 +227,10 @@ class PythonCode:
         for entry, value in node.entries if isinstance(node, tree.MapLiteral) else ():
             if isinstance(entry, tree.Literal):
                 self._give((*keys, str(entry.value)), self._type(value), value)
-        if isinstance(node, tree.MapLiteral | tree.EmptyMap) or self.draft.under(name):
+        members = self.members.get(node.name, {}) if isinstance(node, tree.Variable) else {}
+        for key, member in members.items():
+            self._give((*keys, key), member)
+        if members or isinstance(node, tree.MapLiteral | tree.EmptyMap) or self.draft.under(name):
             return
         known = self.draft.types.get(name)
         if known is None and type_ != "null":
@@ -192,6 +238,12 @@ class PythonCode:
             self.given[name] = type_ if before in (None, type_) else TEXT
         elif known is not None:
             self.given[name] = known
+
+    def _give_members(self, keys: Sequence[str]) -> None:
+        """Note the members of an object that a key which only an event knows can name: those in the tables of parameters."""
+        for name, type_ in _table_members(self.params):
+            if re.fullmatch(r"[A-Za-z_][\w-]*", name):
+                self._give((*keys, name), type_)
 
     def _use(self, function: str) -> str:
         self.used.add(function)
@@ -209,6 +261,8 @@ class PythonCode:
                 return _local(name)
             case tree.Variable(name):  # as a name of Python it could be a function that executes a text
                 raise NoCounterpartError(f"{name} in Painless, which no statement declares")
+            case tree.Member(tree.Variable(owner), name) if owner not in self.types and f"{owner}.{name}" in CONSTANTS:
+                return f"{self._use('CONSTANTS')}[{f'{owner}.{name}'!r}]"
             case tree.Member(target, name):
                 return f"{self._use('get')}({self.value(target)}, {name!r})"
             case tree.ListLiteral(items):
@@ -218,7 +272,7 @@ class PythonCode:
             case tree.MapLiteral(entries):
                 return f"{{{', '.join(f'{self.value(key)}: {self.value(one)}' for key, one in entries)}}}"
             case tree.Unary(operator, value):
-                return f"({'not ' if operator == '!' else '-'}{self.value(value)})"
+                return f"({'not ' if operator == '!' else operator}{self.value(value)})"
             case tree.Ternary(condition, then, other):
                 return f"({self.value(then)} if {self.value(condition)} else {self.value(other)})"
             case tree.Binary():
@@ -227,6 +281,8 @@ class PythonCode:
                 return self._call(node)
             case tree.New(type_, arguments) if type_ in CREATED:
                 return f"{self._use('create')}({', '.join([repr(type_), *map(self.value, arguments)])})"
+            case tree.Lambda(_, _, body) if body:
+                return self._function_of(node)
             case tree.Lambda(variables, value):
                 before, self.types = self.types, {**self.types, **dict.fromkeys(variables, TEXT)}
                 made = f"(lambda {', '.join(map(_local, variables))}: {self.value(value)})"
@@ -235,6 +291,17 @@ class PythonCode:
             case tree.Pattern(text):
                 return repr(text)
         raise NoCounterpartError(f"{f'new {node.type}(…)' if isinstance(node, tree.New) else type(node).__name__} in Painless")
+
+    def _function_of(self, node: tree.Lambda) -> str:
+        """The name of a function with the statements of a lambda."""
+        self._count += 1
+        name = f"lambda_{self._count}"
+        before, self.types = self.types, {**self.types, **dict.fromkeys(node.variables, TEXT)}
+        after, self._after = self._after, []
+        body = self._block(node.body)
+        self.types, self._after = before, after
+        self._lambdas += [f"def {name}({', '.join(map(_local, node.variables))}):", *_indented(body)]
+        return name
 
     def _field(self, parts: Sequence[str]) -> str:
         name = clean_name(".".join(parts))
@@ -275,6 +342,8 @@ class PythonCode:
             return f"{self._use('STATICS')}[{name!r}]({', '.join(arguments)})"
         if node.name not in METHOD_NAMES:
             raise NoCounterpartError(f".{node.name}(…) in Painless")
+        if len(arguments) < MIN_ARGUMENTS.get(node.name, 0):
+            raise NoCounterpartError(f".{node.name}(…) in Painless with {len(arguments)} arguments")
         if node.name == "get" and len(arguments) == 1:
             return f"{self._use('get')}({self.value(node.target)}, {arguments[0]})"
         return f"{self._use('call')}({', '.join([self.value(node.target), repr(node.name), *arguments])})"
@@ -303,18 +372,22 @@ class PythonCode:
                 if operator == "+" and TEXT in types:
                     return TEXT
                 return NUMBER if {NUMBER, "float"} & types else WHOLE
-            case tree.Binary("^" | "&" | "|"):
+            case tree.Binary("^" | "&" | "|" | "<<" | ">>"):
                 return WHOLE
             case tree.Binary():
                 return TRUTH
             case tree.MethodCall(tree.Variable(""), name):
                 return self.functions.get(name, TEXT)
-            case tree.MethodCall(tree.Variable("Math"), "round"):
+            case tree.MethodCall(tree.Variable("Math"), "round" | "floorMod" | "floorDiv"):
                 return WHOLE
             case tree.MethodCall(tree.Variable(owner), name) if owner not in self.types and owner != "params":
                 return TEXT if name in ("toString", "toHexString") else _STATIC_RESULTS.get(owner, TEXT)
             case tree.MethodCall(target, "get", _):
                 return self._type(target)[6:-1] if self._type(target).startswith("array<") else TEXT
+            case tree.MethodCall(target, name) if _TIME_CHANGES.fullmatch(name) and self._type(target) == TIME:
+                return TIME
+            case tree.New("Date", _):
+                return TIME
             case tree.MethodCall(_, name):
                 return _RESULTS.get(name, TEXT)
             case tree.New(("ArrayList" | "HashSet"), _):
@@ -322,6 +395,17 @@ class PythonCode:
             case tree.Member(_, "length"):
                 return WHOLE
         return TEXT
+
+
+def _table_members(table: Any) -> Iterator[tuple[str, str]]:
+    """Members of tables inside others that are no tables themselves, with their types."""
+    for value in table.values() if isinstance(table, Mapping) else table if isinstance(table, list) else ():
+        if isinstance(value, Mapping):
+            for name, member in value.items():
+                if not isinstance(member, Mapping):
+                    kinds = {bool: TRUTH, int: WHOLE, float: NUMBER, list: TEXTS}
+                    yield str(name), kinds.get(type(member), TEXT)
+        yield from _table_members(value)
 
 
 def _indented(lines: Sequence[str]) -> list[str]:
@@ -346,12 +430,12 @@ _TAKEN = frozenset(
             "run",
             "rounds",
         ),
-        *("event", "context", "list", "dict", "str", "ValueError", "Exception", "params", "FIELDS", "STATICS"),
+        *("event", "context", "list", "dict", "str", "ValueError", "Exception", "params", "FIELDS", "STATICS", "CONSTANTS"),
     ]
 )
 
 
-_SCRIPT = re.compile(r"script_\d+")
+_SCRIPT = re.compile(r"(script|lambda)_\d+")
 
 
 def _local(name: str) -> str:

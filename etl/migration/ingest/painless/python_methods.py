@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 import base64
+import functools
+import hashlib
 import math
 import re
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
+
+from etl.migration.ingest.painless.python_times import TIME_METHODS, TIME_STATICS, time_text
+
+
+class Matcher:
+    """A regular expression on a text."""
+
+    def __init__(self, pattern: str, value: str) -> None:
+        self.pattern, self.value, self.at = re.compile(pattern), value, 0
+        self.found: re.Match[str] | None = None
+
+    def matches(self) -> bool:
+        self.found = self.pattern.fullmatch(self.value)
+        return self.found is not None
+
+    def find(self) -> bool:
+        self.found = self.pattern.search(self.value, self.at) if self.at <= len(self.value) else None
+        if self.found is not None:
+            self.at = self.found.end() + (self.found.end() == self.found.start())
+        return self.found is not None
+
+    def group(self, which: int | str = 0) -> str | None:
+        if self.found is None:
+            raise ValueError("no match")
+        return self.found[which]
 
 
 def text(value: Any) -> str:
@@ -17,6 +44,8 @@ def text(value: Any) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e7:
         return f"{value:.1f}"
+    if isinstance(value, datetime):
+        return time_text(value)
     if isinstance(value, list):
         return f"[{', '.join(text(one) for one in value)}]"
     return str(value)
@@ -136,12 +165,18 @@ STATICS: Mapping[str, Callable[..., Any]] = {
     "Math.max": max,
     "Math.min": min,
     "Math.pow": lambda x, y: float(x) ** y,
+    "Math.floorMod": lambda x, y: x % y,
+    "Math.floorDiv": lambda x, y: x // y,
+    "Collectors.toList": lambda: list,
+    "Collectors.toSet": lambda: lambda x: list(dict.fromkeys(x)),
+    "Collectors.joining": lambda separator="": lambda x: separator.join(text(one) for one in x),
+    **dict.fromkeys(("Arrays.stream", "List.copyOf"), list),
+    **dict.fromkeys((f"Collections.unmodifiable{kind}" for kind in ("Map", "List", "Set")), lambda x: x),
     "Objects.equals": lambda x, y: x == y,
     "Arrays.asList": lambda *x: list(x[0]) if len(x) == 1 and isinstance(x[0], list) else list(x),
     "Collections.emptyList": list,
     "URLDecoder.decode": lambda x, *_: urllib.parse.unquote_plus(x),
-    "Instant.ofEpochMilli": lambda x: datetime.fromtimestamp(x / 1000, UTC),
-    "Instant.ofEpochSecond": lambda x: datetime.fromtimestamp(x, UTC),
+    **TIME_STATICS,
 }
 """Static methods by class and name."""
 
@@ -189,6 +224,17 @@ def _pieces(value: str, separator: str, limit: int = 0) -> list[str]:
     return found
 
 
+def _without_ends(parts: list[str]) -> list[str]:
+    """The parts of a text without empty ones at the end."""
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+def _sort(items: list[Any], compare: Callable[[Any, Any], int] | None = None) -> None:
+    items.sort(key=functools.cmp_to_key(compare) if compare else None)
+
+
 _TEXT: Mapping[str, Callable[..., Any]] = {
     "contains": lambda x, part: part in x,
     "startsWith": lambda x, part, at=0: x.startswith(part, at),
@@ -214,6 +260,11 @@ _TEXT: Mapping[str, Callable[..., Any]] = {
     "replaceFirst": lambda x, pattern, other: re.sub(pattern, _replacement(other), x, count=1),
     "concat": lambda x, other: x + other,
     "splitOnToken": _pieces,
+    **{
+        name: lambda x, name=name: hashlib.new(name, x.encode(), usedforsecurity=False).hexdigest() for name in ("sha1", "sha256")
+    },
+    "matcher": Matcher,
+    "split": lambda pattern, x: _without_ends(re.split(pattern, x)),
     "compareTo": lambda x, other: (x > other) - (x < other),
     "encodeBase64": lambda x: base64.b64encode(x.encode()).decode(),
     "decodeBase64": lambda x: base64.b64decode(x).decode("utf-8", "replace"),
@@ -266,7 +317,7 @@ _LIST: Mapping[str, Callable[..., Any]] = {
     "forEach": lambda x, do: [do(one) for one in list(x)] and None,
     "collect": lambda x, how: how(x),
     "join": lambda x, separator: separator.join(text(one) for one in x),
-    "sort": lambda x, *_: x.sort(),
+    "sort": _sort,
     "subList": lambda x, first, last: x[first:last],
     **dict.fromkeys(("size", "count"), len),
     "isEmpty": lambda x: not x,
@@ -311,6 +362,18 @@ METHODS: Sequence[tuple[type, Mapping[str, Callable[..., Any]]]] = (
             "countTokens": lambda x: len(x.tokens) - x.at,
         },
     ),
+    (
+        Matcher,
+        {
+            "matches": Matcher.matches,
+            "find": Matcher.find,
+            "group": Matcher.group,
+            "replaceAll": lambda x, other: x.pattern.sub(_replacement(other), x.value),
+            "replaceFirst": lambda x, other: x.pattern.sub(_replacement(other), x.value, count=1),
+        },
+    ),
+    (re.Match, {"group": lambda x, which=0: x[which]}),
+    *TIME_METHODS,
     (Builder, {"append": Builder.append, "length": lambda x: len(x.value), "reverse": lambda x: Builder(x.value[::-1])}),
 )
 """Methods by the kind of the value."""
@@ -323,7 +386,6 @@ ANY: Mapping[str, Callable[..., Any]] = {
     **dict.fromkeys(("doubleValue", "floatValue", "(double)", "(float)", "(Double)", "(Float)"), float),
     **dict.fromkeys(("(char)",), _character),
     **dict.fromkeys(("(def)", "(String)", "(List)", "(Map)", "(Object)", "(boolean)", "(Boolean)"), lambda x: x),
-    "toEpochMilli": lambda x: int(x.timestamp() * 1000),
 }
 """Methods of any value."""
 

@@ -13,6 +13,8 @@ from typing import Any
 
 from etl.migration.ingest.painless.python_methods import ANY, METHODS, Builder, Tokenizer, raise_error, text
 from etl.migration.ingest.painless.python_methods import STATICS as STATICS  # the functions of imports call them
+from etl.migration.ingest.painless.python_times import CONSTANTS as CONSTANTS
+from etl.migration.ingest.painless.python_times import from_milliseconds
 
 MAX_ROUNDS = 1_000_000
 """Rounds of one loop with a condition: the limit that Painless has."""
@@ -147,6 +149,8 @@ def rounds() -> Iterator[int]:
 def create(type_: str, *arguments: Any) -> Any:
     """A new object."""
     match type_:
+        case "Date":
+            return from_milliseconds(*arguments)
         case "StringTokenizer":
             return Tokenizer(*arguments)
         case "StringBuilder" | "StringBuffer":
@@ -165,7 +169,7 @@ def create(type_: str, *arguments: Any) -> Any:
 CREATED = frozenset(
     [
         *("StringTokenizer", "StringBuilder", "StringBuffer", "HashSet", "LinkedHashSet", "TreeSet", "ArrayList", "LinkedList"),
-        *("HashMap", "TreeMap", "LinkedHashMap", "String"),
+        *("HashMap", "TreeMap", "LinkedHashMap", "String", "Date"),
     ]
 )
 

@@ -67,6 +67,9 @@ def _empty(value: Value) -> Value:
     return Value(f"size({value.sql}) = 0" if value.is_array else f"{as_type(value, TEXT).sql} = ''", TRUTH, value.reads)
 
 
+MIN_ARGUMENTS = {"get": 1, "getOrDefault": 2, "contains": 1, "containsKey": 1, "replaceAll": 2}
+"""Methods that a script may call with too few arguments, which no event can make right."""
+
 METHODS: Mapping[tuple[str, int], Callable[..., Value]] = {
     ("contains", 1): _contains,
     ("startsWith", 1): _text("startswith", TRUTH),

@@ -10,13 +10,15 @@ MAX_CHARACTERS = 1 << 16
 
 _TOKEN = re.compile(
     r"""\s+|//[^\n]*|/\*.*?\*/
-    |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?[LlFfDd]?)
+    |(?P<number>0[xX][0-9a-fA-F]{1,16}[Ll]?|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?[LlFfDd]?)
     |(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
     |(?P<name>[A-Za-z_]\w*)
     |(?P<sign>==~|=~|===|!==|==|!=|<=|>=|&&|\|\||\?\.|\?:|->|::|[-+*/%^&|]=|\+\+|--|[-+*/%^&|~<>=!?:.,;()\[\]{}])""",
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
-_PATTERN = re.compile(r"/((?:[^/\\\n]|\\.)+)/[imsux]*")
+_PATTERN = re.compile(r"/((?:[^/\\\n]|\\.)+)/([imsxuUlc]*)")
+_BEFORE_PATTERN = frozenset(["=~", "==~", "(", "=", ",", "return", "&&", "||", "!", "?", ":", "[", "{", ";", "->"])
+"""What a ``/`` that begins a regular expression stands after, and not one that divides."""
 
 
 class TokenReader:
@@ -35,10 +37,11 @@ class TokenReader:
         while at < len(self.text):
             if (
                 self.text[at] == "/"
-                and (not found or found[-1][1] in ("=~", "==~", "(", "="))
+                and (not found or found[-1][1] in _BEFORE_PATTERN)
                 and (match := _PATTERN.match(self.text, at))
             ):
-                found.append(("pattern", match[1]))
+                flags = "".join(sorted({*match[2]} & {*"imsx"}))
+                found.append(("pattern", f"(?{flags}){match[1]}" if flags else match[1]))
             elif (match := _TOKEN.match(self.text, at)) is None:
                 raise NoCounterpartError(f"Painless that cannot be read, at {self.text[at : at + 20]!r}")
             elif match.lastgroup:

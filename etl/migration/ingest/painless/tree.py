@@ -99,6 +99,8 @@ class Lambda:
 
     variables: tuple[str, ...]
     value: Node
+    body: tuple[Statement, ...] = ()
+    """Statements, in place of a value."""
 
 
 Node = (
