@@ -153,8 +153,8 @@ def _on(kind: str, name: str, folder: Path, settings: Settings) -> list[Row]:
 def started(kind: str) -> Any:
     """The server of the tests, with memory for work."""
     sys.path.append(str(ROOT / "tests"))
-    from servers.mariadb_server import MariaDb
-    from servers.postgres_server import Postgres
+    from servers.databases.mariadb_server import MariaDb
+    from servers.databases.postgres_server import Postgres
 
     kinds: dict[str, Callable[[], Any]] = {
         "mysql": lambda: MariaDb(settings={"innodb-buffer-pool-size": "512M", "innodb-log-file-size": "512M"}),

@@ -18,7 +18,7 @@ from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 
 if TYPE_CHECKING:
-    from servers.opensearch_server import OpenSearch
+    from servers.search.opensearch_server import OpenSearch
 
 TITLE = "Indexing into OpenSearch"
 ABOUT = (
@@ -133,7 +133,7 @@ def run(settings: Settings) -> Result:
 def started() -> OpenSearch:
     """The server of the tests, with all of Java's compiler and a heap for work."""
     sys.path.append(str(ROOT / "tests"))
-    from servers.opensearch_server import OpenSearch
+    from servers.search.opensearch_server import OpenSearch
 
     class Node(OpenSearch):
         options = ("-XX:TieredStopAtLevel=4",)

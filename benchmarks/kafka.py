@@ -19,7 +19,7 @@ from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 
 if TYPE_CHECKING:
-    from servers.kafka_server import Kafka
+    from servers.brokers.kafka_server import Kafka
 
 TITLE = "Kafka"
 ABOUT = (
@@ -115,7 +115,7 @@ DELIVERIES = ("at_least_once", "exactly_once")
 def started() -> Kafka:
     """The server of the tests, with a heap for work."""
     sys.path.append(str(ROOT / "tests"))
-    from servers.kafka_server import Kafka
+    from servers.brokers.kafka_server import Kafka
 
     return Kafka(heap="1g")
 

@@ -23,7 +23,7 @@ from connectors.rocketmq.source import RocketmqSource
 from etl.api import Limit, Task
 
 if TYPE_CHECKING:
-    from servers.rocketmq_server import RocketMq
+    from servers.brokers.rocketmq_server import RocketMq
 
 TITLE = "RocketMQ"
 ABOUT = (
@@ -101,7 +101,7 @@ def run(settings: Settings) -> Result:
 def started() -> RocketMq:
     """The server of the tests, with a heap for work."""
     sys.path.append(str(ROOT / "tests"))
-    from servers.rocketmq_server import RocketMq
+    from servers.brokers.rocketmq_server import RocketMq
 
     return RocketMq(heap="1g", settings={"mappedFileSizeCommitLog": 256 << 20})
 

@@ -3,7 +3,7 @@
 The library is a drop-in for logstash-patterns-core (Elastic and contributors, Apache License 2.0): each pattern accepts and
 captures what its definition there does, the weaknesses of the original included, so that a pipeline written for Logstash
 reads the same here. The expressions are our own, written from the formats' documentation and from what the originals match and
-capture, which ``tests/parsers/test_grok_library_cases.py`` compares.
+capture, which ``tests/parsers/acceptance/test_grok_library_cases.py`` compares.
 
 A line is a name, blanks and an expression; ``#`` begins a comment line. A name that begins with ``_`` is a part of
 other definitions, not meant for users.

@@ -20,11 +20,11 @@ import pytest
 from kafka_broker import Broker
 from rocketmq_broker import read_all, send_events, source_of, texts
 from running import Etl, wait_for
-from servers.kafka_server import Kafka
-from servers.mariadb_server import MariaDb
-from servers.opensearch_server import OpenSearch
+from servers.brokers.kafka_server import Kafka
+from servers.brokers.rocketmq_server import RocketMq
+from servers.databases.mariadb_server import MariaDb
 from servers.relay import Relay
-from servers.rocketmq_server import RocketMq
+from servers.search.opensearch_server import OpenSearch
 
 from etl.api import OFFSET
 

@@ -26,12 +26,12 @@ from kafka_broker import Broker
 from lake_writing import batch_of, delta_storage, iceberg_storage, stage
 from redis_rig import client_of, create_sink
 from running import wait_for
-from servers.clickhouse_server import ClickHouse
-from servers.kafka_server import Kafka
-from servers.mosquitto_server import Mosquitto, subscribed
+from servers.brokers.kafka_server import Kafka
+from servers.brokers.mosquitto_server import Mosquitto, subscribed
+from servers.brokers.redis_server import Redis
+from servers.databases.clickhouse_server import ClickHouse
 from servers.object_store import StoreProcess
 from servers.ports import free
-from servers.redis_server import Redis
 from servers.relay import Relay
 
 from connectors.clickhouse.sink import ClickHouseSink

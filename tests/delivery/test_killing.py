@@ -57,7 +57,9 @@ def test_every_source_and_sink_has_a_row_or_a_reason() -> None:
     tested = (rows - databases - indexes) | {"database", "elasticsearch"}
 
     missing = components - tested - WITHOUT_KILL_TESTS.keys()
-    assert not missing, f"add a row, or an entry in WITHOUT_KILL_TESTS, to tests/delivery/kill_pairs.py for {', '.join(missing)}"
+    assert not missing, (
+        f"add a row, or an entry in WITHOUT_KILL_TESTS, to tests/delivery/kills/kill_pairs.py for {', '.join(missing)}"
+    )
     assert components == tested | WITHOUT_KILL_TESTS.keys()
 
 

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from running import ROOT, Engine
-from servers.kafka_server import Kafka
-from servers.mariadb_server import MariaDb
-from servers.postgres_server import Postgres
+from servers.brokers.kafka_server import Kafka
+from servers.databases.mariadb_server import MariaDb
+from servers.databases.postgres_server import Postgres
 
 from connectors.database.session import Session, close, open_session
 from connectors.database.sink import DatabaseSink

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from running import ROOT, Engine, wait_for
 from servers import ports
-from servers.kafka_server import Kafka
+from servers.brokers.kafka_server import Kafka
 
 SAMPLES = ROOT / "samples"
 

@@ -8,9 +8,9 @@ import time
 import pyarrow as pa
 import pytest
 from running import ROOT, Engine
-from servers.mariadb_server import MariaDb
-from servers.opensearch_server import OpenSearch
-from servers.rocketmq_server import RocketMq
+from servers.brokers.rocketmq_server import RocketMq
+from servers.databases.mariadb_server import MariaDb
+from servers.search.opensearch_server import OpenSearch
 
 from connectors.rocketmq.sink import RocketmqSink
 from etl.api import Task

@@ -13,8 +13,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from running import ROOT, Engine, wait_for
 from servers import ports
-from servers.kafka_server import Kafka
-from servers.opensearch_server import OpenSearch
+from servers.brokers.kafka_server import Kafka
+from servers.search.opensearch_server import OpenSearch
 
 SAMPLES = ROOT / "samples"
 

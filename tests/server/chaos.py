@@ -22,7 +22,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from running import wait_for, wait_for_orphans
-from servers.kafka_server import Kafka
+from servers.brokers.kafka_server import Kafka
 
 KILL_SECONDS = 60.0
 """Seconds from the moment at which a server is ready to its end: on a busy machine it starts for longer than that."""

@@ -7,16 +7,16 @@ import signal
 import sys
 import time
 
+from servers.brokers.kafka_server import Kafka
+from servers.brokers.mosquitto_server import Mosquitto
+from servers.brokers.redis_server import Redis
+from servers.brokers.rocketmq_server import RocketMq
 from servers.cache import MissingError, print_progress
-from servers.clickhouse_server import ClickHouse
 from servers.command import CommandError
+from servers.databases.clickhouse_server import ClickHouse
+from servers.databases.mariadb_server import MariaDb
+from servers.databases.postgres_server import Postgres
 from servers.fleet import KINDS, OTHER_VERSIONS, Fleet
-from servers.kafka_server import Kafka
-from servers.mariadb_server import MariaDb
-from servers.mosquitto_server import Mosquitto
-from servers.postgres_server import Postgres
-from servers.redis_server import Redis
-from servers.rocketmq_server import RocketMq
 from servers.server import Server, StartError
 
 HEAD = ("server", "address", "user", "password", "in a pipeline")

@@ -9,18 +9,18 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from servers import ports
+from servers.brokers.kafka_server import Kafka
+from servers.brokers.mosquitto_server import Mosquitto
+from servers.brokers.redis_server import Redis
+from servers.brokers.remoting import Account
+from servers.brokers.rocketmq_server import RocketMq
 from servers.cache import MissingError
-from servers.clickhouse_server import ClickHouse
-from servers.elasticsearch_server import Elasticsearch, Elasticsearch7, Elasticsearch9
-from servers.kafka_server import Kafka
-from servers.mariadb_server import MariaDb
-from servers.mosquitto_server import Mosquitto
-from servers.mysql_server import MySql
-from servers.opensearch_server import OpenSearch
-from servers.postgres_server import Postgres
-from servers.redis_server import Redis
-from servers.remoting import Account
-from servers.rocketmq_server import RocketMq
+from servers.databases.clickhouse_server import ClickHouse
+from servers.databases.mariadb_server import MariaDb
+from servers.databases.mysql_server import MySql
+from servers.databases.postgres_server import Postgres
+from servers.search.elasticsearch_server import Elasticsearch, Elasticsearch7, Elasticsearch9
+from servers.search.opensearch_server import OpenSearch
 from servers.server import Server, StartError
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from servers import __main__ as command
 from servers import ports
+from servers.brokers.kafka_server import Kafka
+from servers.brokers.rocketmq_server import RocketMq
+from servers.databases.mariadb_server import MariaDb
 from servers.fleet import ACCOUNT
-from servers.kafka_server import Kafka
-from servers.mariadb_server import MariaDb
-from servers.opensearch_server import OpenSearch
-from servers.rocketmq_server import RocketMq
+from servers.search.opensearch_server import OpenSearch
 from servers.server import Server
 
 SECONDS = 120

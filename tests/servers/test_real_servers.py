@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import sqlalchemy
 from confluent_kafka.admin import AdminClient
-from servers import remoting
-from servers.elasticsearch_server import Elasticsearch
-from servers.kafka_server import Kafka
-from servers.mariadb_server import MariaDb
-from servers.opensearch_server import OpenSearch
-from servers.postgres_server import Postgres
-from servers.rocketmq_server import RocketMq
+from servers.brokers import remoting
+from servers.brokers.kafka_server import Kafka
+from servers.brokers.rocketmq_server import RocketMq
+from servers.databases.mariadb_server import MariaDb
+from servers.databases.postgres_server import Postgres
+from servers.search.elasticsearch_server import Elasticsearch
+from servers.search.opensearch_server import OpenSearch
 
 
 def version(url: str) -> str:

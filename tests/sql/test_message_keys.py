@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kafka_broker import Broker
 from query_runs import run_query
-from servers.kafka_server import Kafka
+from servers.brokers.kafka_server import Kafka
 
 from etl.catalogue import installed
 from etl.config.document.sql_script import read_script

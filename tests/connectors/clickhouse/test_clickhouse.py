@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from fake_http import FakeServer, Reply, Request
-from servers.clickhouse_server import ClickHouse
+from servers.databases.clickhouse_server import ClickHouse
 
 from connectors.clickhouse.sink import ClickHouseSink
 from connectors.http.writer import RequestWriter

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from databases import WHOLE, Database, events, of, task
 from servers.certificates import Certificates
-from servers.mariadb_server import MariaDb
-from servers.postgres_server import Postgres
+from servers.databases.mariadb_server import MariaDb
+from servers.databases.postgres_server import Postgres
 from servers.relay import Relay
 
 from connectors.database import drivers

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from servers.certificates import Certificates
-from servers.secured_opensearch import PASSWORD, READER, USER, SecuredOpenSearch
+from servers.search.secured_opensearch import PASSWORD, READER, USER, SecuredOpenSearch
 
 from connectors.elasticsearch.sink import ElasticsearchSink
 from connectors.elasticsearch.source import ElasticsearchSource

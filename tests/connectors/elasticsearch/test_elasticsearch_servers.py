@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from running import Engine
 from servers.fleet import asked
-from servers.search_node import SearchNode
+from servers.search.search_node import SearchNode
 
 from connectors.elasticsearch.sink import ElasticsearchSink
 from connectors.elasticsearch.source import ElasticsearchSource

@@ -15,7 +15,7 @@ from etl.api import BatchId, Limit, Offset, Rejects, Source, Task
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
-    from servers.kafka_server import Kafka
+    from servers.brokers.kafka_server import Kafka
 
 _numbers = itertools.count()
 EVERYTHING = Limit(1 << 62, bounded=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kafka_broker import Broker
 from running import ROOT, Engine, Etl, wait_for
-from servers.kafka_server import Kafka
+from servers.brokers.kafka_server import Kafka
 from servers.ports import free
 
 pytestmark = [pytest.mark.spark, pytest.mark.servers]

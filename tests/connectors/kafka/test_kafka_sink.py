@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from kafka_broker import Broker, events, task
 from running import wait_for
-from servers.kafka_server import Kafka
+from servers.brokers.kafka_server import Kafka
 
 from connectors.kafka.ledger import LedgerEntry
 from connectors.kafka.producer_pool import PRODUCER_POOL

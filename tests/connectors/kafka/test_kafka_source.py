@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from kafka_broker import EVERYTHING, Broker, everything, read
 from running import wait_for
-from servers.kafka_server import Kafka
+from servers.brokers.kafka_server import Kafka
 
 from connectors.kafka import topics
 from connectors.kafka.consumer_groups import fetch_committed

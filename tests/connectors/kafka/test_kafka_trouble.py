@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from kafka_broker import EVERYTHING, Broker, events, messages_of, read, task
 from running import wait_for
+from servers.brokers.kafka_server import Kafka
 from servers.certificates import Certificates
-from servers.kafka_server import Kafka
 from servers.ports import free
 
 from connectors.kafka.sink import KafkaSink

@@ -20,7 +20,7 @@ import kill_page
 import pytest
 from mqtt_rig import batch_of, create_sink, create_source, messages, write
 from running import wait_for
-from servers.mosquitto_server import Mosquitto
+from servers.brokers.mosquitto_server import Mosquitto
 from source_events import receiving
 
 from connectors.shared.journal.reader import Journal

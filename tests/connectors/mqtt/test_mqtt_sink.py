@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from mqtt_rig import Client, batch_of, create_sink, played, write
 from running import wait_for
-from servers.mosquitto_server import Mosquitto, subscribed
+from servers.brokers.mosquitto_server import Mosquitto, subscribed
 
 from connectors.mqtt import packets, writer
 from connectors.mqtt.sink import MqttSink

@@ -14,8 +14,8 @@ import pytest
 from mqtt_rig import Client, create_source, messages, played, publish, publish_packet, rows
 from running import wait_for
 from servers import ports
+from servers.brokers.mosquitto_server import Mosquitto
 from servers.certificates import Certificates
-from servers.mosquitto_server import Mosquitto
 from source_events import receiving
 
 from connectors.mqtt import packet_ids, packets, receiver, session_commits

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from redis_rig import FAR, batch_of, create_sink, create_source, numbers, task
-from servers.redis_groups import MASTER, Watched, client_of, cluster, watched_master
-from servers.redis_server import Redis
+from servers.brokers.redis_groups import MASTER, Watched, client_of, cluster, watched_master
+from servers.brokers.redis_server import Redis
 from source_events import read
 
 from connectors.redis import connection_options, writer

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from redis_rig import batch_of, client_of, create_sink, task, write
 from servers import ports
-from servers.redis_server import Redis
+from servers.brokers.redis_server import Redis
 
 from connectors.redis import connection_options, writer
 from connectors.redis.sink import MAX_FIELDS, RedisSink

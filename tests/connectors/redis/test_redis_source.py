@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from redis_rig import FAR, client_of, create_source, numbers
 from servers import ports
+from servers.brokers.redis_server import Redis
 from servers.certificates import Certificates
-from servers.redis_server import Redis
 from source_events import read
 
 from connectors.redis.entry_ids import EntryId

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from running import wait_for
-from servers.rocketmq_server import RocketMq
+from servers.brokers.rocketmq_server import RocketMq
 
 from connectors.rocketmq.message_encoding import MessageEncoding
 from connectors.rocketmq.protocol.codes import SEND_BATCH_MESSAGE

@@ -27,7 +27,7 @@ from rocketmq_broker import (
     topic_of,
     wait_for_messages,
 )
-from servers.rocketmq_server import RocketMq
+from servers.brokers.rocketmq_server import RocketMq
 
 from connectors.rocketmq.source import RocketmqSource
 from etl.api import ComponentError, Rejects, Split

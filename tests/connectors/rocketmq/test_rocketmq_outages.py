@@ -25,8 +25,8 @@ from rocketmq_broker import (
 )
 from running import wait_for
 from servers import ports
+from servers.brokers.rocketmq_server import NEIGHBOURS, RocketMq
 from servers.certificates import Certificates
-from servers.rocketmq_server import NEIGHBOURS, RocketMq
 
 from connectors.rocketmq.source import RocketmqSource
 from etl.api import ComponentError, Rejects

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from servers import cache, debian, maven
 from servers.command import run
-from servers.mariadb_server import MariaDb, Program, account
+from servers.databases.mariadb_server import MariaDb, Program, account
 
 ARCHIVE = "mysql-Linux-amd64.tar.gz"
 

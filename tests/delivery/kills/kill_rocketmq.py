@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 from kill_table import LINES, Workspace, lines
-from servers.rocketmq_server import RocketMq
+from servers.brokers.rocketmq_server import RocketMq
 
 from connectors.rocketmq.protocol.cluster import cluster
 from connectors.rocketmq.sink import RocketmqSink

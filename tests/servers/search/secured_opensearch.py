@@ -14,8 +14,8 @@ from typing import ClassVar
 from servers import cache, maven
 from servers.certificates import Certificates
 from servers.java import class_path
-from servers.opensearch_server import OpenSearch
-from servers.search_node import SECONDS
+from servers.search.opensearch_server import OpenSearch
+from servers.search.search_node import SECONDS
 from servers.server import copy
 
 PLUGIN = "org.opensearch.security.OpenSearchSecurityPlugin"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kill_table import Workspace
-from servers.clickhouse_server import ClickHouse
+from servers.databases.clickhouse_server import ClickHouse
 
 BATCH = 500
 """Rows of a block, so that a split has several blocks."""

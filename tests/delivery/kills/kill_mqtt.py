@@ -11,7 +11,7 @@ import pyarrow as pa
 from kill_table import LINES, Workspace, lines
 from paho.mqtt.enums import CallbackAPIVersion
 from running import wait_for
-from servers.mosquitto_server import Mosquitto
+from servers.brokers.mosquitto_server import Mosquitto
 
 from connectors.mqtt.sink import MqttSink
 from etl.api import Task

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from servers import maven, ports, remoting
+from servers import maven, ports
+from servers.brokers import remoting
+from servers.brokers.remoting import Account
 from servers.certificates import Certificates
 from servers.java import class_path, java
 from servers.process import Command
-from servers.remoting import Account
 from servers.server import POLL, Server
 
 CLUSTER, BROKER = "DefaultCluster", "broker-a"

@@ -8,7 +8,7 @@ import redis
 from kill_table import LINES, Workspace, lines
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
-from servers.redis_server import Redis
+from servers.brokers.redis_server import Redis
 
 
 def _client(server: Redis) -> redis.Redis:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from servers import maven
 from servers.java import class_path
-from servers.search_node import SearchNode
+from servers.search.search_node import SearchNode
 
 NETWORK = "transport-netty4"
 DESCRIPTOR = "plugin-descriptor.properties"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from servers import ports
+from servers.brokers.redis_server import Redis
 from servers.process import Command
-from servers.redis_server import Redis
 
 MASTER = "logs"
 WAIT_SECONDS = 180.0

@@ -11,7 +11,7 @@ from typing import Any
 
 from kill_table import Workspace
 from running import wait_for
-from servers.search_node import SearchNode
+from servers.search.search_node import SearchNode
 
 PAGE = 10_000
 TOO_BUSY = 429

@@ -34,7 +34,7 @@ neither; a row with *at least once* has no missing events. `upsert` and document
 counted then: *hidden*. A source with *whole* in its name is read once: each run gets new input and a new state folder, and a
 second run reads that input to its end. The Elasticsearch node of such a source is not restarted, because a point in time is
 lost with its node. A kill is not counted if the run had ended before, or had no worker. How the test works:
-`tests/delivery/kill_trial.py`.
+`tests/delivery/kills/kill_trial.py`.
 
 The rows that were measured last are from {machine}; earlier ones may be from another machine of two cores.
 
@@ -44,14 +44,14 @@ STATE_HEAD = ("step", "route", "runs", STATE_KILLED, "events", "results", "missi
 STATE_TEXT = """
 ## Steps with state
 
-Written by `make kills-state`. A row is a step, or several in a row, as `tests/delivery/state_case_groups.py` lists them, on one
-of four routes to its state: *one task* reads a micro-batch and runs the step itself; *several tasks* read it and write rows to
-files, and others run the step; *after Spark*, Spark computes a step before it; *read by Spark*, the events come from a source
-that Spark reads. Queries of several steps run in one pipeline. Each run is killed once at a random moment with `kill -9`: the
-driver, all Python workers, or the JVM. A last run reads the rest, and all results are compared with what plain Python computes
-of the same events: rows that are *missing*, rows that are there once more, and rows that must not be. Dead letters are rows of
-the steps that fail for some events. Of steps with *idle* or *quiet* the stream stops again and again, and results come by the
-clock.
+Written by `make kills-state`. A row is a step, or several in a row, as `tests/delivery/kills/state_case_groups.py` lists them,
+on one of four routes to its state: *one task* reads a micro-batch and runs the step itself; *several tasks* read it and write
+rows to files, and others run the step; *after Spark*, Spark computes a step before it; *read by Spark*, the events come from a
+source that Spark reads. Queries of several steps run in one pipeline. Each run is killed once at a random moment with
+`kill -9`: the driver, all Python workers, or the JVM. A last run reads the rest, and all results are compared with what plain
+Python computes of the same events: rows that are *missing*, rows that are there once more, and rows that must not be. Dead
+letters are rows of the steps that fail for some events. Of steps with *idle* or *quiet* the stream stops again and again, and
+results come by the clock.
 
 A step `dedupe` by the time of reading has no row *read by Spark*: each key has one result there, too, but which of its events is
 the first depends on the order in which Spark reads the files of a micro-batch (in ten runs all of 25 keys had another one).
