@@ -118,7 +118,7 @@ class Draft:
 
     def _declare(self, name: str) -> None:
         """Let a parser of open objects give the field, if one of them can have it."""
-        if not FIELD_NAME.fullmatch(name) or self.under(name) or name in self.temporary:
+        if not FIELD_NAME.fullmatch(name) or self.under(name) or name in self.temporary or name.startswith("@metadata."):
             return
         if self.origins:
             self._declare_in_origins(name)

@@ -368,3 +368,21 @@ def test_an_output_to_s3_is_a_folder_of_parts(etl: Etl, tmp_path: Path) -> None:
     assert "output s3.prefix: the beginning of names" in made.err
     assert "output s3: the option 'bucket' is missing" in made.err
     assert linted.status == 0, linted.out + linted.err
+
+
+def test_variables_in_the_values_of_fields_and_metadata(etl: Etl, tmp_path: Path) -> None:
+    text = """
+    input { http { port => 8080 codec => json } }
+    filter {
+      mutate { add_field => { "site" => "${SITE:main}-%{host_name}" "[@metadata][id]" => "%{key}" "price" => "${ 7" } }
+    }
+    output { elasticsearch { hosts => ["http://es:9200"] document_id => "%{[@metadata][id]}" index => "i" } }
+    """
+    (tmp_path / "web.conf").write_text(text)
+
+    made = etl.here("import", "web.conf")
+    (tmp_path / "web.yaml").write_text(made.out)
+
+    assert "${SITE:-main}-" in made.out
+    assert "$${ 7" in made.out
+    assert etl.here("lint", "web.yaml").status == 0, etl.here("lint", "web.yaml").out

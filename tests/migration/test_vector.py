@@ -191,3 +191,30 @@ def test_a_sink_to_s3_is_a_folder_of_parts(etl: Etl, tmp_path: Path) -> None:
     }
     assert "sink aws_s3.storage_class: a setting of the bucket here" in made.err
     assert linted.status == 0, linted.out + linted.err
+
+
+def test_a_statement_without_a_counterpart_leaves_the_others_of_its_program(etl: Etl, tmp_path: Path) -> None:
+    program = """
+.a = upcase(.message)
+for_each(array!(.items)) -> |_i, v| {
+  .last = v
+}
+.b = get_hostname!()
+.c = replace(.a, "X", "${y")
+"""
+    configuration = {
+        "sources": {"logs": {"type": "file", "include": ["x.log"]}},
+        "transforms": {"changed": {"type": "remap", "inputs": ["logs"], "source": program}},
+        "sinks": {"out": {"type": "console", "inputs": ["changed"], "encoding": {"codec": "json"}}},
+    }
+    (tmp_path / "vector.yaml").write_text(yaml.safe_dump(configuration))
+
+    made = etl.here("import", "vector.yaml")
+    (tmp_path / "job.yaml").write_text(
+        f"{made.out}tests:\n  all: {{input: [ax], expect: [{{message: ax, a: AX, c: 'A${{y'}}]}}\n"
+    )
+
+    assert "2 of 4 statements: line 3: '->' in VRL, which is not carried over; line 6: " in made.err
+    assert "# NOT CARRIED OVER: line 3: " in made.out
+    tested = etl.here("test", "job.yaml")
+    assert tested.status == 0, tested.out

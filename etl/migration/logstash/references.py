@@ -46,11 +46,11 @@ def interpolated(draft: Draft, value: Any) -> Value:
     at = 0
     for found in _SLOT.finditer(value):
         if found.start() > at:
-            parts.append(text_value(value[at : found.start()]))
+            parts.append(text_value(environment(value[at : found.start()])))
         parts.append(_slot(draft, found[1], found[0]))
         at = found.end()
     if at < len(value) or not parts:
-        parts.append(text_value(value[at:]))
+        parts.append(text_value(environment(value[at:])))
     return parts[0] if len(parts) == 1 else call("concat", parts, TEXT)
 
 

@@ -219,7 +219,20 @@ def _remap(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
     if "source" not in one:
         raise NoCounterpartError("a program in a file; write it as `source`")
     program = Program(steps, one.get("drop_on_error") is True, one.get("drop_on_abort", True) is not False)
-    program.run(VrlReader(str(one["source"])).program(), None)
+    failures: list[str] = []
+    count = 0
+    for line, statement in VrlReader(str(one["source"])).statements():
+        count += 1
+        try:
+            if isinstance(statement, NoCounterpartError):
+                raise statement
+            program.run([statement], None)
+        except NoCounterpartError as error:
+            reason = f"line {line}: {str(error).removeprefix(f'line {line}: ')}"
+            failures.append(reason)
+            steps.draft.comment(f"NOT CARRIED OVER: {reason}")
+    if failures:
+        raise NoCounterpartError(f"{len(failures)} of {count} statements: {'; '.join(failures)}")
 
 
 def _condition(steps: TranslatedSteps, given: Any) -> Any:

@@ -6,6 +6,7 @@ Source: Vector's reference of VRL, "Expressions".
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from etl.migration.draft import NoCounterpartError
@@ -120,6 +121,31 @@ class VrlReader:
                 self._fail()
             self._ends()
         return tuple(found)
+
+    def statements(self) -> Iterator[tuple[int, Node | NoCounterpartError]]:
+        """The statements with their lines; in place of one that cannot be read, why."""
+        self._ends()
+        while self._peek()[0] != "":
+            start, line = self.at, self.tokens[self.at][2]
+            try:
+                node: Node | NoCounterpartError = self.expression()
+                if self._peek()[0] not in ("end", ""):
+                    self._fail()
+            except NoCounterpartError as error:
+                node, self.depth = error, 0
+                self.at = self._next_statement(start)
+            yield line, node
+            self._ends()
+
+    def _next_statement(self, start: int) -> int:
+        """Where the line ends that closes all brackets of a statement."""
+        open_brackets = 0
+        for at in range(start, len(self.tokens)):
+            kind, text, _ = self.tokens[at]
+            open_brackets += (text in ("(", "[", "{")) - (text in (")", "]", "}"))
+            if kind == "end" and open_brackets <= 0:
+                return at
+        return len(self.tokens)
 
     def _peek(self, ahead: int = 0) -> tuple[str, str]:
         at = self.at + ahead
