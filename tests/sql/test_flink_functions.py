@@ -95,6 +95,121 @@ def test_odd_arguments_give_what_flinks_code_gives(expression: str, value: Any) 
     assert compile_expression(text, pa.schema([]))(ONE_ROW).values[0].as_py() == value
 
 
+FLINK_GIVES = [
+    ("2 > '1.9'", True),
+    ("3 <= '2'", False),
+    ("CAST(0.7 AS FLOAT) = 0.7", True),
+    ("TIME '08:00:00' < '09:30:00'", True),
+    ("ARRAY[4, 5] = ARRAY[4, 5]", True),
+    ("ARRAY[4, 5] <> ARRAY[4, 6]", True),
+    ("MAP['p', 1, 'q', 2] = MAP['q', 2, 'p', 1]", True),
+    ("ROW(7, 'x') IN (ROW(6, 'x'), ROW(7, 'x'))", True),
+    ("ARRAY[3] IN (ARRAY[2], ARRAY[3])", True),
+    ("ABS(-2147483648)", -2147483648),
+    ("-(-2147483648)", 2147483648),
+    ("CAST(-0.9 AS INT)", 0),
+    ("SIGN(-0.2)", "-1.0"),
+    ("LEAST(TIMESTAMP '2021-03-04 05:06:07', TIMESTAMP '2020-03-04 05:06:07')", "2020-03-04 05:06:07+00:00"),
+    ("GREATEST(FALSE, TRUE)", True),
+    ("INTERVAL -'4' HOUR", "-1 day, 20:00:00"),
+    ("INTERVAL '150' DAY(3)", "150 days, 0:00:00"),
+    ("DATE '2024-03-01' + INTERVAL '47' HOUR", "2024-03-02"),
+    ("TIMESTAMP '2024-03-01 00:00:00' - INTERVAL '0.25' SECOND", "2024-02-29 23:59:59.750000+00:00"),
+    ("(TIMESTAMP '2024-01-01 00:00:00' - TIMESTAMP '1924-01-01 00:00:00') DAY", "36525 days, 0:00:00"),
+    ("POSITION('a' IN 'banana' FROM 3)", 4),
+    ("OVERLAY('telegram' PLACING 'x' FROM 5 FOR 0)", "telex"),
+    ("STARTSWITH(x'c0ffee', x'c0')", True),
+    ("ENDSWITH(x'c0ffee', x'c0')", False),
+    ("JSON_QUOTE('a/b')", '"a\\/b"'),
+    ("JSON_VALUE('{\"a\": 1}', '$.z' DEFAULT 'empty' ON EMPTY DEFAULT 'error' ON ERROR)", "error"),
+    ("JSON_VALUE('{\"a\": 1}', 'lax $.z' DEFAULT 'empty' ON EMPTY DEFAULT 'error' ON ERROR)", "empty"),
+    ("JSON_VALUE('{\"a\": [1]}', 'lax $.a' DEFAULT 'empty' ON EMPTY)", "empty"),
+    ("JSON_VALUE('no json', 'lax $.a' DEFAULT 'empty' ON EMPTY DEFAULT 'error' ON ERROR)", "empty"),
+    ("JSON_VALUE('{}', '$.n' RETURNING INT DEFAULT 8 ON ERROR)", 8),
+    ("JSON_VALUE('{\"v\": \"abcdef\"}', '$.v' RETURNING VARCHAR(4))", "abcd"),
+    ("JSON_VALUE('{\"v\": [4, 9, 2]}', '$.v.length()')", "3"),
+    ("JSON_VALUE('{\"v\": [4, 9, 2]}', '$.v.max()')", "9.0"),
+    ("JSON_QUERY('{\"v\": [4, 9, 2, 7]}', '$.v[1:3]')", "[9,2]"),
+    ("JSON_QUERY('{\"v\": [4, 9, 2, 7]}', '$.v[-1,0]')", "[7,4]"),
+    ("JSON_QUERY('{\"x\": 1, \"y\": 2, \"z\": 3}', '$[''z'',''x'']')", '{"z":3,"x":1}'),
+    ('JSON_QUERY(\'[{"n": "ann", "q": 5}, {"n": "bob"}]\', \'$[?(@.q)].n\')', '["ann"]'),
+    ("JSON_QUERY('[{\"q\": 5}, {\"q\": 9}]', '$[?(@.q > 5 && @.q < 20 || @.q == 1)]')", '[{"q":9}]'),
+    ('JSON_QUERY(\'[{"n": "Ann"}, {"n": "bob"}]\', \'$[?(!(@.n =~ /a.*/i))].n\')', '["bob"]'),
+    ("JSON_QUERY('[3, 4, 5]', '$[?(@ in [3, 5])]')", "[3,5]"),
+    ("JSON_EXISTS('{\"v\": []}', '$.v')", True),
+    ('PARSE_JSON(\'{"a":1,"a":2}\', TRUE)', '{"a":2}'),
+    ("PRINTF('%s|%d', CAST(NULL AS STRING), CAST(NULL AS INT))", "null|null"),
+    ("PRINTF('%.1f %.0f', CAST(0.25 AS DOUBLE), CAST(0.5 AS DOUBLE))", "0.3 1"),
+    ("PRINTF('%x %(d %+06d', -2, -9, 42)", "fffffffe (9) +00042"),
+    ("PRINTF('%.3e %g', CAST(99999.5 AS DOUBLE), CAST(0.0012 AS DOUBLE))", "1.000e+05 0.00120000"),
+    ("CAST('abc' AS BINARY(2))", b"ab"),
+    ("CAST('a' AS BINARY(3))", b"a\0\0"),
+    ("CAST(x'010203' AS VARBINARY(2))", b"\1\2"),
+    ("TRY_CAST(ARRAY['1', 'no'] AS ARRAY<INT>)", None),
+    ("TRY_CAST(MAP['k', 'no'] AS MAP<STRING, INT>)", None),
+    ("CAST(ARRAY[ROW(1, 2)] AS ARRAY<ROW<p STRING, q BIGINT>>)", [{"p": "1", "q": 2}]),
+    ("TO_DATE('2023-02-31', 'yyyy-MM-dd')", "2023-03-03"),
+    ("TO_DATE('17.06.2023 and more', 'dd.MM.yyyy')", "2023-06-17"),
+    ("TO_TIMESTAMP('2023-6-7 8:9:5')", "2023-06-07 08:09:05+00:00"),
+    ("TO_TIMESTAMP('2023-06-07', 'yyyy/MM/dd HH')", "2023-06-07 00:00:00+00:00"),
+    ("TO_TIMESTAMP('2023-060', 'yyyy-DDD')", "2023-03-01 00:00:00+00:00"),
+    ("TO_TIMESTAMP('2023-06-07 08:00:00 -0300', 'yyyy-MM-dd HH:mm:ss Z')", "2023-06-07 08:00:00+00:00"),
+    ("TO_TIMESTAMP_LTZ(CAST(2.25 AS DOUBLE), 0)", "1970-01-01 00:00:02.250000+00:00"),
+    ("CONVERT_TZ('2023-06-07 08:00:00.75', 'UTC', 'Asia/Tokyo')", "2023-06-07 17:00:00"),
+    ("DATE_FORMAT('2023-6-7 8:9:5', 'yyyyMMdd HHmmss')", "20230607 080905"),
+    ("DATE_FORMAT(TIMESTAMP '2023-01-07 23:00:00', 'YYYY ww e c')", "2023 01 7 7"),
+    ("DATE_FORMAT(TIMESTAMP '2023-01-08 23:00:00', 'ww W F eeee')", "02 2 1 Sunday"),
+    ("DATE_FORMAT(TIMESTAMP '2023-08-09 10:11:12.5', 'G GGGG QQQQ LLL MMMMM EEEEE')", "AD Anno Domini 3rd quarter Aug A W"),
+    ("DATE_FORMAT(TIMESTAMP '2023-08-09 00:00:01.5', 'n N A [uuuu]')", "500000000 1500000000 1500 2023"),
+    ("FROM_UNIXTIME(0, 'G w W F u')", "AD 1 1 1 4"),
+]
+"""Expressions and what Flink 2.1 gives; values that have no JSON are compared as Python writes them."""
+
+
+@pytest.mark.parametrize(("expression", "value"), FLINK_GIVES)
+def test_values_are_those_of_flink(expression: str, value: Any) -> None:
+    found = evaluate(expression)
+
+    assert found.failed is None or not found.failed[0].as_py(), found.reasons
+    given = found.values[0].as_py()
+    assert (given if isinstance(given, type(value)) else str(given)) == value
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "CAST('ab' AS DECIMAL(6, 2))",
+        "CAST('12345' AS DECIMAL(4, 2))",
+        "CAST(ARRAY['1', 'no'] AS ARRAY<INT>)",
+        "CAST(MAP['k', 'no'] AS MAP<STRING, INT>)",
+        "CAST(ROW('no') AS ROW<n INT>)",
+        "TO_DATE('2023-06-07', 'plain')",
+        "UNIX_TIMESTAMP('2023-06-07', 'b')",
+    ],
+)
+def test_values_that_flink_refuses_reject_the_event(expression: str) -> None:
+    found = evaluate(expression)
+
+    assert found.failed is not None
+    assert found.failed.to_pylist() == [True]
+
+
+def evaluate(expression: str) -> Any:
+    """The evaluation of an expression of a script."""
+    (statement,) = read_script(f"SELECT {expression}").statements
+    text = spark_text(statement.query.expressions[0], Scope(()))  # type: ignore[union-attr]
+    return compile_expression(text, pa.schema([]))(ONE_ROW)
+
+
+@pytest.mark.parametrize("text", ["@.a ==", "5", "(@.a", "@.a =~ /(/", "@.a == wrong", "@.a ~ 1", "(" * 60 + "@.a" + ")" * 60])
+def test_a_filter_of_a_json_path_that_is_none_finds_nothing(text: str) -> None:
+    batch = pa.record_batch({"path": [f"$[?({text})]"]})
+
+    found = compile_expression("flink_json_query('[{\"a\": 1}]', path)", batch.schema)(batch)
+
+    assert found.values.to_pylist() == [None]
+
+
 def test_counts_in_the_data_do_not_take_all_memory() -> None:
     batch = pa.record_batch({"s": ["ab", "ab", None], "n": [3, 2_000_000_000, 1]})
     for text, first in (("flink_repeat(s, n)", "ababab"), ("flink_lpad(s, n, 'x')", "xab"), ("flink_rpad(s, n, 'x')", "abx")):

@@ -92,6 +92,7 @@ BATCH = "SET 'execution.runtime-mode' = 'batch';\n"
         ("SELECT id FROM {rows} WHERE v NOT IN (SELECT x FROM (VALUES (5), (NULL)) AS u(x) WHERE x IS NOT NULL)", [(3,), (5,)]),
         ("SELECT JSON_OBJECTAGG(KEY CAST(id AS STRING) VALUE v ABSENT ON NULL) FROM {rows} WHERE g = 'a'", [('{"1":5,"4":5}',)]),
         ("SELECT g, ARRAY_AGG(v) FILTER (WHERE id > 1) FROM {rows} GROUP BY g", [("a", [None, 5]), ("b", [7, 1])]),
+        ("SELECT id FROM {rows} WHERE v > ALL (VALUES 4, 5)", [(3,)]),
         ("SELECT u.k, u.n FROM (SELECT COLLECT(g) AS m FROM {rows}) AS c CROSS JOIN UNNEST(m) AS u(k, n)", [("a", 3), ("b", 2)]),
         ("SELECT x FROM (SELECT COLLECT(g) AS m FROM {rows} WHERE id < 3) AS c CROSS JOIN UNNEST(m) AS u(x)", [("a",), ("a",)]),
         ("SELECT b FROM (VALUES (ARRAY[ROW(1, 'x'), ROW(2, 'y')])) AS t(l) CROSS JOIN UNNEST(l) AS u(a, b)", [("x",), ("y",)]),

@@ -54,7 +54,7 @@ def compare(operator: str, left: BoundNode, right: BoundNode) -> BoundNode:
         return no_arrow_form(f"comparing {_list_types((left, right))}", BOOLEAN)
     if type_ == NULL and not (left.unknown or right.unknown):
         left, right, type_ = cast(left, BOOLEAN), cast(right, BOOLEAN), BOOLEAN
-    if type_ not in ATOMIC and not pa.types.is_decimal(type_):
+    if type_ not in ATOMIC and not pa.types.is_decimal(type_) and not pa.types.is_time(type_):
         return no_arrow_form(f"comparing {arithmetic.type_name(type_)}", BOOLEAN)
     return logic.same(left, right, type_) if operator == "<=>" else arithmetic.compare(operator, left, right, type_)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from etl.api import format_type, parse_type
-from etl.expressions.bound_node import BoundNode
+from etl.expressions.bound_node import BoundNode, literal
 from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.casts import cast
 from etl.expressions.widening import (
@@ -25,6 +25,7 @@ from etl.expressions.widening import (
     INT32,
     INT64,
     INTEGERS,
+    MAX_DIGITS,
     NULL,
     STRING,
     is_number,
@@ -166,6 +167,8 @@ class LibraryFunction:
             check = self.checks.get(parameter.name)
             if check and arg.is_literal and isinstance(arg.value, str) and (complaint := check(arg.value)):
                 raise MisuseError(f"{parameter.name} of {self.name}(): {complaint}")
+        if self.dialect == "flink":
+            args = [_as_written(arg) for arg in args]
         last = len(self.parameters) - 1
         given = [self.parameters[min(at, last)].convert(self.name, at + 1, arg) for at, arg in enumerate(args)]
         for parameter, arg in zip(self.parameters, given, strict=False):
@@ -190,6 +193,14 @@ class LibraryFunction:
             else f"{self.min_arguments} to {self.max_arguments}"
         )
         return f"{counts} argument{'' if counts == '1' else 's'}"
+
+
+def _as_written(arg: BoundNode) -> BoundNode:
+    """A constant ``0.5`` as DECIMAL(2, 1): Flink counts the digit before the point, Spark does not."""
+    type_ = arg.type
+    if not arg.is_literal or not pa.types.is_decimal128(type_) or type_.precision != type_.scale or type_.precision == MAX_DIGITS:
+        return arg
+    return literal(arg.value, pa.decimal128(type_.precision + 1, type_.scale))
 
 
 def flink_function(

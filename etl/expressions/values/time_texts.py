@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,13 +52,28 @@ def _year_text(width: int, dialect: str) -> Write:
 
 
 def _week_year(times: pa.Array) -> tuple[Any, Any]:
-    """Year and number of the week, which begins on Monday; the first week is that of 1 January."""
+    """Year and number of the week, which begins on Sunday; the first week is that of 1 January."""
     days = pc.cast(pc.floor_temporal(times, unit="day"), pa.int64())
-    monday = pc.subtract(days, pc.multiply(pc.cast(pc.day_of_week(times), pa.int64()), _DAY))
-    sunday = pc.cast(pc.add(monday, 6 * _DAY), times.type)
-    year = pc.year(sunday)
-    first = pc.add(pc.subtract(pc.day_of_year(sunday), 1), 0)
-    return year, pc.add(pc.divide(first, 7), 1)
+    saturday = pc.cast(pc.add(days, pc.multiply(pc.subtract(7, _week_day(times)), _DAY)), times.type)
+    return pc.year(saturday), pc.add(pc.divide(pc.subtract(pc.day_of_year(saturday), 1), 7), 1)
+
+
+def _week_day(times: Any) -> Any:
+    """The day of the week: 1 is Sunday."""
+    return pc.day_of_week(times, count_from_zero=False, week_start=7)
+
+
+def _week_of_month(times: Any) -> Any:
+    """The number of the week that begins on Sunday; the first one has the first day of the month."""
+    day = pc.day(times)
+    before = pc.subtract(pc.add(_week_day(times), 35), day)  # 35: no negative number is divided
+    first = pc.subtract(before, pc.multiply(pc.divide(before, 7), 7))
+    return pc.add(pc.divide(pc.add(pc.subtract(day, 1), first), 7), 1)
+
+
+def _since(unit: Literal["second", "day"]) -> Callable[[Any], Any]:
+    """Microseconds since the second or the day began."""
+    return lambda times: pc.subtract(pc.cast(times, pa.int64()), pc.cast(pc.floor_temporal(times, unit=unit), pa.int64()))
 
 
 def _fraction(width: int) -> Write:
@@ -103,21 +118,31 @@ _MONTHS = (
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def _short(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name[:3] for name in names)
+def _short(names: tuple[str, ...], length: int = 3) -> tuple[str, ...]:
+    return tuple(name[:length] for name in names)
+
+
+def _day_name(width: int) -> Write:
+    return _names(lambda times: pc.day_of_week(times), _DAYS if width == 4 else _short(_DAYS, 1 if width == 5 else 3))
+
+
+def _era(width: int) -> Write:
+    names = ("Before Christ", "Anno Domini") if width == 4 else ("B", "A") if width == 5 else ("BC", "AD")
+    return _names(lambda times: pc.cast(pc.greater(pc.year(times), 0), pa.int64()), names)
 
 
 def _month(width: int) -> Write:
     if width <= 2:
         return _digits(lambda times: pc.month(times), width)
-    names = _MONTHS if width == 4 else _short(_MONTHS)
+    names = _MONTHS if width == 4 else _short(_MONTHS, 1 if width == 5 else 3)
     return _names(lambda times: pc.subtract(pc.month(times), 1), names)
 
 
 def _quarter(width: int) -> Write:
     if width <= 2:
         return _digits(lambda times: pc.quarter(times), width)
-    return _names(lambda times: pc.subtract(pc.quarter(times), 1), ("Q1", "Q2", "Q3", "Q4"))
+    names = ("1st quarter", "2nd quarter", "3rd quarter", "4th quarter") if width == 4 else ("Q1", "Q2", "Q3", "Q4")
+    return _names(lambda times: pc.subtract(pc.quarter(times), 1), names)
 
 
 _NUMBERS: dict[str, tuple[int, int, Callable[[Any], Any]]] = {
@@ -134,8 +159,29 @@ _NUMBERS: dict[str, tuple[int, int, Callable[[Any], Any]]] = {
 
 _WEEKS: dict[str, tuple[int, int, Callable[[Any], Any]]] = {
     "w": (2, _DAY, lambda times: _week_year(times)[1]),
-    "u": (2, _DAY, lambda times: pc.day_of_week(times, count_from_zero=False)),
+    "W": (1, _DAY, _week_of_month),
 }
+_SIMPLE_NUMBERS: dict[str, tuple[int, int, Callable[[Any], Any]]] = {
+    "u": (2, _DAY, lambda times: pc.day_of_week(times, count_from_zero=False)),
+    "F": (1, _DAY, lambda times: pc.add(pc.divide(pc.subtract(pc.day(times), 1), 7), 1)),
+}
+"""Letters that ``SimpleDateFormat`` has, or to which it gives another meaning."""
+
+_JAVA_NUMBERS: dict[str, tuple[int, int, Callable[[Any], Any]]] = {
+    "e": (2, _DAY, _week_day),
+    "c": (1, _DAY, _week_day),
+    "F": (1, _DAY, lambda times: pc.add(_rest_of_seven(pc.subtract(pc.day(times), 1)), 1)),
+    "n": (9, _MICRO, lambda times: pc.multiply(_since("second")(times), 1000)),
+    "N": (9, _MICRO, lambda times: pc.multiply(_since("day")(times), 1000)),
+    "A": (9, _MILLI, lambda times: pc.divide(_since("day")(times), 1000)),
+}
+"""Letters that only ``DateTimeFormatter`` has."""
+
+
+def _rest_of_seven(numbers: Any) -> Any:
+    return pc.subtract(numbers, pc.multiply(pc.divide(numbers, 7), 7))
+
+
 _ZONES = {"X": "Z", "XX": "Z", "XXX": "Z", "x": "+00", "xx": "+0000", "xxx": "+00:00", "Z": "+0000", "ZZZ": "+0000", "z": "UTC",
           "zzz": "UTC", "VV": "UTC"}  # fmt: skip
 
@@ -147,19 +193,23 @@ class BadPatternError(ValueError):
 def _piece(letters: str, dialect: str) -> tuple[int, Write]:
     """The unit that some equal letters distinguish, and the function that writes them. Raises BadPatternError."""
     letter, width = letters[0], len(letters)
-    numbers = _NUMBERS if dialect == "spark" else _NUMBERS | _WEEKS
+    numbers = _NUMBERS if dialect == "spark" else _NUMBERS | _WEEKS | (_JAVA_NUMBERS if dialect == "java" else _SIMPLE_NUMBERS)
     if letter in numbers and width <= numbers[letter][0]:
         return numbers[letter][1], _digits(numbers[letter][2], width)
     if letter in "yu" and width <= 6 and (letter == "y" or dialect != "spark"):
         return _DAY, _year_text(width, dialect)
-    if letter == "M" and width <= 4:
+    if letter in ("M" if dialect == "spark" else "ML") and width <= (4 if dialect == "spark" else 5):
         return _DAY, _month(width)
-    if letter in "Qq" and width <= 3 and dialect != "spark":
+    if letter in "Qq" and width <= 4 and dialect != "spark":
         return _DAY, _quarter(width)
+    if letter == "G" and width <= 5 and dialect != "spark":
+        return _DAY, _era(width)
     if letter == "Y" and dialect != "spark" and width in (1, 2, 4):
         return _DAY, _digits(lambda times: _week_year(times)[0], width)
-    if letter == "E" and width <= 4:
-        return _DAY, _names(lambda times: pc.day_of_week(times), _DAYS if width == 4 else _short(_DAYS))
+    if (letter == "E" and width <= (4 if dialect == "spark" else 5)) or (
+        letter in "ec" and 3 <= width <= 5 and dialect == "java"
+    ):
+        return _DAY, _day_name(width)
     if letter == "a" and width == 1:
         return _HOUR, _names(lambda times: pc.divide(pc.hour(times), 12), ("AM", "PM"))
     if letter == "S" and width <= 9:
@@ -178,6 +228,9 @@ def writer(pattern: str, dialect: str = "spark") -> Callable[[Any], Any]:
     pieces: list[Write] = []
     unit, at = _DAY, 0
     while at < len(pattern):
+        if dialect == "java" and pattern[at] in "[]":  # what is optional in a text is written
+            at += 1
+            continue
         found = _PIECE.match(pattern, at)
         if found is None:
             raise BadPatternError(f"the pattern {pattern!r} has {pattern[at]!r}, which has a meaning of its own")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from etl.sql.functions.typed_nodes import call, number_literal, refuse_mixture, sql_type, typed, unwrapped
+from etl.sql.functions.script_dialect import is_rsql
+from etl.sql.functions.typed_nodes import NUMBERS, call, number_literal, refuse_mixture, sql_type, typed, unwrapped
 from etl.sql.statements import ScriptError, start
 
 _UNITS = {
@@ -25,7 +26,8 @@ def interval_parts(node: Any) -> tuple[int, int]:
     names = [str(unit.this.name), str(unit.expression.name)] if type(unit).__name__ == "IntervalSpan" else [str(unit or "")]
     names = [name.upper().rstrip("S") if name.upper() != "S" else name for name in names]
     text = node.this.name if node.this is not None else ""
-    sign, text = (-1, text[1:]) if text.startswith("-") else (1, text)
+    sign = -1 if node.args.get("negative") else 1
+    sign, text = (-sign, text[1:]) if text.startswith("-") else (sign, text)
     try:
         if names[0] in _MONTHS:
             numbers = [int(one) for one in text.split("-")]
@@ -45,16 +47,25 @@ def shifted_time(time: Any, interval: Any, sign: int) -> Any:
 
     months, millis = interval_parts(interval)
     type_ = sql_type(time)
-    if type_ == "timestamp" and not months and not isinstance(interval.args.get("unit"), exp.IntervalSpan):
+    if type_ == "timestamp" and not months and _is_plain(interval):
         operator = exp.Sub if sign < 0 else exp.Add
         return typed(operator(this=time, expression=interval), "timestamp", time.meta.get("precision"))
     if months:
         return typed(
             call("flink_timestampadd", "month", number_literal(sign * months), unwrapped(time)), type_, time.meta.get("precision")
         )
+    if type_ == "date":  # a date and hours is a date
+        made = call("flink_timestampadd", "day", number_literal(sign * int(millis / _UNITS["DAY"])), unwrapped(time))
+        return typed(made, type_)
     unit, size = next((name, size) for name, size in _SIZES if millis % size == 0)
     made = call("flink_timestampadd", unit, number_literal(sign * millis // size), unwrapped(time))
     return typed(made, type_, time.meta.get("precision"))
+
+
+def _is_plain(interval: Any) -> bool:
+    """Whether an interval is a whole number of one unit, which Spark writes in the same way."""
+    is_span = type(interval.args.get("unit")).__name__ == "IntervalSpan"
+    return not is_span and interval.this.name.isdigit() and "negative" not in interval.args
 
 
 _SIZES = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000), ("millisecond", 1))
@@ -109,6 +120,9 @@ def time_distance(node: Any, unit: str) -> Any:
     first, last = node.expressions[2].copy(), node.expressions[1].copy()
     if unit.upper() in _MONTHS:
         return _of_number(call("flink_timestampdiff", "month", first, last), MONTHS)
+    if {sql_type(first), sql_type(last)} <= {"timestamp", "date"}:
+        millis = (call("unix_millis", call("flink_cast", one, "timestamp")) for one in (last, first))
+        return _of_number(call("flink_subtract", *millis), MILLIS)
     seconds = call("flink_timestampdiff", "second", first, last)
     return _of_number(call("flink_multiply", seconds, call("flink_cast", number_literal(1000), "bigint")), MILLIS)
 
@@ -118,11 +132,22 @@ def _of_number(number: Any, kind: str) -> Any:
 
 
 def rewrite_comparison(node: Any, written: Any) -> Any:
-    """Intervals are compared by their months or milliseconds; a text is compared with no number. Raises ScriptError."""
+    """Intervals are compared by their months or milliseconds, a text beside another value as a value of its type, floats as
+    doubles with their digits; a text equals no number. Raises ScriptError."""
     left, right = node.this, node.expression
     if is_interval(left) and is_interval(right):
         node.set("this", interval_number(left))
         node.set("expression", interval_number(right))
         return node
+    types = [(sql_type(one) or "").partition("(")[0] for one in (left, right)]
+    for key, at in (("this", 0), ("expression", 1)):
+        own, other = types[at], types[1 - at]
+        is_ordered = type(node).__name__ not in ("EQ", "NEQ")
+        if own == "string" and (other == "time" or (is_ordered and other in NUMBERS and not is_rsql())):
+            node.set(key, call("flink_cast", unwrapped(node.args[key]), "double" if other == "decimal" else other))
+            return node
+        if own == "float" and other in ("double", "decimal"):
+            node.set(key, call("flink_cast", unwrapped(node.args[key]), "double"))
+            return node
     refuse_mixture([left, right], start(written))
     return node

@@ -64,12 +64,15 @@ def rewrite_negative(node: Any, written: Any) -> Any:
         value = interval_value(node.this)
         return typed(call(f"flink_{sql_type(value)}", call("flink_negate", interval_number(value))), sql_type(value))
     if isinstance(node.this, exp.Literal):
-        return typed(node, sql_type(node.this)) if not _is_beyond(node.this) else call("flink_negate", node.this)
+        return typed(node, "int" if _is_beyond(node.this) else sql_type(node.this))
+    inner = unwrapped(node.this)
+    if isinstance(inner, exp.Neg) and isinstance(inner.this, exp.Literal) and _is_beyond(inner.this):
+        return typed(inner.this, "bigint")
     return node if sql_type(node.this) in FRACTIONS else call("flink_negate", unwrapped(node.this))
 
 
 def _is_beyond(literal: Any) -> bool:
-    """Whether ``- 2147483648`` is a BIGINT for Flink and an INT for Spark."""
+    """Whether ``- 2147483648`` is an INT, whose number without the sign is none."""
     return str(literal.this) == str(2**31)
 
 
@@ -147,8 +150,11 @@ def rewrite_in(node: Any, written: Any) -> Any:
     from sqlglot import exp
 
     rows = written.expressions
-    if not isinstance(written.this, exp.Tuple) or not rows or not all(isinstance(one, exp.Tuple) for one in rows):
-        return node
+    if not _is_row(written.this) or not rows or not all(map(_is_row, rows)):
+        nested = rows and _is_nested(node.this)
+        return (
+            exp.Paren(this=exp.or_(*(call("flink_equal", node.this.copy(), one) for one in node.expressions))) if nested else node
+        )
     names, count = node.this.expressions, len(node.this.expressions)
     if any(len(one.expressions) != count for one in rows):
         hint = "each row after IN has as many values as the one before it"
@@ -163,12 +169,26 @@ def rewrite_equality(node: Any, written: Any) -> Any:
     """``a = b``, and ``(a, b) = (1, 'x')``."""
     from sqlglot import exp
 
-    if isinstance(written.this, exp.Tuple) and isinstance(written.expression, exp.Tuple):
+    if _is_row(written.this) and _is_row(written.expression):
         made = rewrite_in(
             exp.In(this=node.this, expressions=[node.expression]), exp.In(this=written.this, expressions=[written.expression])
         )
         return exp.Not(this=made) if isinstance(node, exp.NEQ) else made
+    if _is_nested(node.this) or _is_nested(node.expression):
+        equal = call("flink_equal", node.this, node.expression)
+        return exp.Not(this=equal) if isinstance(node, exp.NEQ) else equal
     return rewrite_comparison(node, written)
+
+
+def _is_row(written: Any) -> bool:
+    """``(a, b)`` or ``ROW(a, b)``."""
+    return type(written).__name__ == "Tuple" or (type(written).__name__ == "Anonymous" and str(written.this).upper() == "ROW")
+
+
+def _is_nested(node: Any) -> bool:
+    """Whether a value is known to be an array, map or row."""
+    made = str(getattr(unwrapped(node), "this", "")).lower()
+    return made in ("flink_array", "flink_map", "flink_row") or (sql_type(node) or "").startswith(("array", "map", "struct"))
 
 
 def _equality(left: Any, right: Any) -> Any:

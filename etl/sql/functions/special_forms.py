@@ -31,7 +31,8 @@ def substring_call(*arguments: Any) -> Any:
 
 
 def rewrite_position(node: Any, written: Any) -> Any:
-    return call("flink_locate", node.args["substr"], node.this)
+    more = [node.args["position"]] if node.args.get("position") is not None else []
+    return call("flink_locate", node.args["substr"], node.this, *more)
 
 
 def rewrite_overlay(node: Any, written: Any) -> Any:

@@ -64,6 +64,8 @@ def type_name(type_: Any) -> str:
     from sqlglot import exp
 
     text = str(type_.sql(dialect="spark")).lower().replace(" ", "") if isinstance(type_, exp.DataType) else str(type_)
+    if "length" in type_.meta:
+        return "{}({})".format(*type_.meta["length"]).lower()
     if type_.this == exp.DType.STRUCT:
         members = (f"{one.name}:{type_name(one.args['kind'])}" for one in type_.expressions)
         return f"struct<{','.join(members)}>"
@@ -78,11 +80,11 @@ def number_literal(value: int) -> Any:
     return exp.Neg(this=exp.Literal.number(-value)) if value < 0 else exp.Literal.number(value)
 
 
-_NUMBERS = frozenset(("tinyint", "smallint", "int", "bigint", "double", "float", "decimal"))
+NUMBERS = frozenset(("tinyint", "smallint", "int", "bigint", "double", "float", "decimal"))
 
 
 def refuse_mixture(nodes: Iterable[Any], at: int) -> None:
     """Raise ScriptError for texts beside numbers, which only scripts of RocketMQ Streams mix."""
     types = {(sql_type(one) or "").partition("(")[0] for one in nodes}
-    if "string" in types and types & _NUMBERS and not is_rsql():
+    if "string" in types and types & NUMBERS and not is_rsql():
         raise ScriptError("wrong-type", "a text stands beside a number here", at, "CAST one of them: CAST(x AS STRING)")

@@ -142,7 +142,19 @@ class QueryParser(JsonCalls, TypeParser):
             self._expect(TokenType.R_PAREN, "')'")
             call.meta["start"] = at
             return call
+        if self._curr and self._curr.text.upper() in ("ALL", "ANY", "SOME") and self._has_values_in_brackets():
+            kind = exp.All if self._is_at("ALL") else exp.Any
+            self._advance(2)
+            values = self._parse_select()
+            self._expect(TokenType.R_PAREN, "')'")
+            assert isinstance(values, exp.Values)
+            values.set("alias", exp.TableAlias(this=exp.to_identifier("v"), columns=[exp.to_identifier("value")]))
+            return kind(this=exp.select("value").from_(values))
         return super()._parse_function(*args, **options)
+
+    def _has_values_in_brackets(self) -> bool:
+        following = self._tokens[self._index + 1 : self._index + 3]
+        return len(following) == 2 and following[0].token_type == TokenType.L_PAREN and following[1].text.upper() == "VALUES"
 
     def _parse_paren(self, *args: Any, **options: Any) -> Any:
         """Also ``(a - b) DAY``: the interval between two times."""
@@ -156,6 +168,57 @@ class QueryParser(JsonCalls, TypeParser):
             self._advance()
         distance = [exp.Literal.string(unit), difference.this, difference.expression]
         return exp.Anonymous(this="TIME_DISTANCE", expressions=distance)
+
+    def _parse_interval(self, *args: Any, **options: Any) -> Any:
+        """Also with a sign before the text, and with digits of a unit, which change nothing: ``INTERVAL -'100' DAY(3)``."""
+        if not self._is_at("INTERVAL") or self._next is None:
+            return super()._parse_interval(*args, **options)
+        index, sign = self._index, None
+        self._advance()
+        if self._curr.token_type in (TokenType.DASH, TokenType.PLUS):
+            sign = self._curr.token_type
+            self._advance()
+        if self._curr is None or self._curr.token_type != TokenType.STRING:
+            self._retreat(index)
+            return super()._parse_interval(*args, **options)
+        text = self._parse_primary()
+        unit = self._interval_unit()
+        if unit is None:
+            self._retreat(index)
+            return super()._parse_interval(*args, **options)
+        found = exp.Interval(this=text, unit=unit)
+        if sign == TokenType.DASH:
+            found.set("negative", True)
+        return found
+
+    def _interval_unit(self) -> Any:
+        """``DAY``, ``DAY(3) TO SECOND(2)``; None where no unit follows."""
+        first = self._unit_word()
+        if first is None or not self._match_text_seq("TO"):
+            return first
+        last = self._unit_word()
+        if last is None:
+            raise self._missing("a unit: " + ", ".join(INTERVAL_UNITS))
+        return exp.IntervalSpan(this=first, expression=last)
+
+    def _unit_word(self) -> Any:
+        """``DAY`` or ``DAY(3)``; None for another word."""
+        if self._curr is None or self._curr.text.upper().rstrip("S") not in (*INTERVAL_UNITS, "MILLISECOND"):
+            return None
+        unit = exp.Var(this=self._curr.text.upper())
+        self._advance()
+        if self._curr and self._curr.token_type == TokenType.L_PAREN:
+            self._advance()
+            while self._curr and not self._match(TokenType.R_PAREN):
+                self._advance()
+        return unit
+
+    def _parse_position(self, *args: Any, **options: Any) -> Any:
+        """Also ``POSITION(x IN y FROM 3)``."""
+        found = super()._parse_position(*args, **options)
+        if self._match_text_seq("FROM"):
+            found.set("position", self._parse_bitwise())
+        return found
 
     def _parse_version(self) -> Any:
         if self._match_text_seq("FOR", "SYSTEM_TIME", "AS", "OF"):

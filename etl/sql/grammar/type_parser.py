@@ -58,9 +58,11 @@ class TypeParser(TokenParser):
             return self._elements(name)
         if name in TYPE_NAMES or name == "BINARY":
             self._take()
-            self._match_length()
+            length = self._match_length()
             node: Any = exp.DataType.build(TYPE_NAMES.get(name, name), dialect="spark")
             node.meta["start"] = token.start
+            if node.this == exp.DType.BINARY and name != "BYTES":
+                node.meta["length"] = (name, length or 1)
             return node
         if name in _ELSEWHERE:
             raise ScriptError("bad-type", f"there is no type {name} here", token.start, "read it as STRING, or as BIGINT")
@@ -72,11 +74,14 @@ class TypeParser(TokenParser):
         node.meta.setdefault("start", token.start)
         return node
 
-    def _match_length(self) -> None:
-        """Read over ``(10)`` behind a type that has no length here."""
-        if self._match(TokenType.L_PAREN):
-            self._expect(TokenType.NUMBER, "a number")
-            self._expect(TokenType.R_PAREN, "')'")
+    def _match_length(self) -> int | None:
+        """``(10)`` behind a type that has no length here."""
+        if not self._match(TokenType.L_PAREN):
+            return None
+        self._expect(TokenType.NUMBER, "a number")
+        length = self._prev.text
+        self._expect(TokenType.R_PAREN, "')'")
+        return int(length)
 
     def _elements(self, name: str) -> Node:
         """``ARRAY<type>`` or ``MAP<type, type>``."""

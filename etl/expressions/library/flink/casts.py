@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -60,13 +61,13 @@ def cast(value: BoundNode, target: pa.DataType, *, safe: bool = False, precision
         return value if value.type == target else b.spark_only(value.reason or "", target)
     if value.type == NULL:
         return spark.cast(value, target)
-    nested = _cast_nested(value, target)
+    nested = _cast_nested(value, target, safe)
     if nested is not None:
         return nested
     convert = _converter(value.type, target, precision)
     if convert is None:
         raise MisuseError(f"Flink does not cast {format_type(value.type)} to {format_type(target)}")
-    never_fails = value.type != STRING or target in (STRING, BINARY) or is_decimal(target)
+    never_fails = value.type != STRING or target in (STRING, BINARY)
     return spark.bind_conversion(value, target, convert, format_type(target), safe=safe or never_fails)
 
 
@@ -155,50 +156,82 @@ def _nested_text(type_: pa.DataType, value: Any) -> str:
         return "TRUE" if value else "FALSE"
     if isinstance(value, float):
         return str(double_to_text(pa.scalar(value, type_)).as_py())
-    return str(value)
+    return str(value.replace(tzinfo=None) if isinstance(value, datetime) else value)
 
 
-def _cast_nested(value: BoundNode, target: pa.DataType) -> BoundNode | None:
+def _cast_nested(value: BoundNode, target: pa.DataType, safe: bool) -> BoundNode | None:
     """Casts from and to arrays, maps and rows; None for other types."""
     if not pa.types.is_nested(value.type):
         return None
     if target == STRING:
         return by_value(STRING, partial(_nested_text, value.type), fails=False)(value)
-    if pa.types.is_list(value.type) and pa.types.is_list(target):
-        return b.apply(target, partial(_cast_items, target), value)
-    if pa.types.is_struct(value.type) and pa.types.is_struct(target) and value.type.num_fields == target.num_fields:
-        return b.apply(target, partial(_cast_members, target), value)
-    if pa.types.is_map(value.type) and pa.types.is_map(target):
-        return b.apply(target, lambda x: pc.cast(x, target), value)
+    if _have_one_shape(value.type, target):
+        _convert(pa.nulls(0, value.type), target)  # raises where Flink refuses
+        return spark.bind_conversion(value, target, partial(_convert, target=target), format_type(target), safe=safe)
     raise MisuseError(f"Flink does not cast {format_type(value.type)} to {format_type(target)}")
 
 
-def _convert(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Values of one type as another, null where they cannot be."""
+def _have_one_shape(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether both are arrays, both are maps, or both are rows of as many members."""
+    if pa.types.is_struct(source) and pa.types.is_struct(target):
+        return bool(source.num_fields == target.num_fields)
+    return any(test(source) and test(target) for test in (pa.types.is_list, pa.types.is_map))
+
+
+def _convert(values: Any, target: pa.DataType) -> tuple[Any, Any]:
+    """Values of one type as another, and bool[n] of the rows with a part that cannot be; None for no row."""
+    if isinstance(values, pa.Scalar):
+        found, failed = _convert(broadcast(values, 1), target)
+        return found[0], failed if failed is None else failed[0]
     if values.type == target:
-        return values
+        return values, None
     if pa.types.is_null(values.type):
-        return pa.nulls(len(values), target)
+        return pa.nulls(len(values), target), None
+    if _have_one_shape(values.type, target):
+        return _convert_members(values, target) if pa.types.is_struct(target) else _convert_items(values, target)
     convert = _converter(values.type, target, None)
     if convert is None:
         raise MisuseError(f"Flink does not cast {format_type(values.type)} to {format_type(target)}")
     found, failed = convert(values)
-    return found if failed is None else pc.if_else(failed, pa.scalar(None, target), found)
+    return (found, None) if failed is None else (pc.if_else(failed, pa.scalar(None, target), found), pc.fill_null(failed, False))
 
 
-def _cast_items(target: pa.DataType, values: Any) -> Any:
-    if isinstance(values, pa.Scalar):
-        return _cast_items(target, broadcast(values, 1))[0]
-    items = _convert(values.values, target.value_type)
+def _convert_items(values: Any, target: pa.DataType) -> tuple[Any, Any]:
+    """The items of arrays, or keys and items of maps."""
     mask = pc.is_null(values) if values.null_count else None
-    return pa.ListArray.from_arrays(values.offsets, items, type=target, mask=mask)
+    if pa.types.is_list(target):
+        items, failed = _convert(values.values, target.value_type)
+        made = pa.ListArray.from_arrays(values.offsets, items, type=target, mask=mask)
+        return made, _rows_of_items(values.offsets, failed)
+    (keys, bad_keys), (items, failed) = _convert(values.keys, target.key_type), _convert(values.items, target.item_type)
+    made = pa.MapArray.from_arrays(values.offsets, keys, items, type=target, mask=mask)
+    return made, _either(_rows_of_items(values.offsets, bad_keys), _rows_of_items(values.offsets, failed))
 
 
-def _cast_members(target: pa.DataType, values: Any) -> Any:
-    if isinstance(values, pa.Scalar):
-        return _cast_members(target, broadcast(values, 1))[0]
-    members = [_convert(values.field(at), field.type) for at, field in enumerate(target)]
-    return pa.StructArray.from_arrays(members, fields=list(target), mask=pc.is_null(values))
+def _rows_of_items(offsets: Any, failed: Any) -> Any:
+    """The rows with an item that failed."""
+    if failed is None:
+        return None
+    import numpy as np
+
+    before = np.concatenate(([0], np.cumsum(failed.to_numpy(zero_copy_only=False))))
+    bounds = offsets.to_numpy()
+    return pa.array(before[bounds[1:]] > before[bounds[:-1]])
+
+
+def _either(one: Any, other: Any) -> Any:
+    return other if one is None else one if other is None else pc.or_(one, other)
+
+
+def _convert_members(values: Any, target: pa.DataType) -> tuple[Any, Any]:
+    members, failed = [], None
+    for at, field in enumerate(target):
+        found, bad = _convert(values.field(at), field.type)
+        members.append(found)
+        failed = _either(failed, bad)
+    mask = pc.is_null(values)
+    made = pa.StructArray.from_arrays(members, fields=list(target), mask=mask)
+    return made, failed if failed is None else pc.and_(failed, pc.invert(mask))
 
 
 _WITH_LENGTH = re.compile(
@@ -225,7 +258,7 @@ def _parse_type_name(text: str) -> _TypeName:
     if found is None:
         return _TypeName(parse_type(text))
     name, length = found[1], None if found[2] is None else int(found[2])
-    return _TypeName(_NAMES[name], length, name == "char")
+    return _TypeName(_NAMES[name], length, name in ("char", "binary"))
 
 
 def _build(safe: bool) -> Callable[..., BoundNode]:
@@ -242,6 +275,10 @@ def _build(safe: bool) -> Callable[..., BoundNode]:
             return b.apply(TIMESTAMP, lambda x: truncate_time(x, target_type.length or 0), made)
         if target_type.length is not None and target_type.type == STRING:
             return b.apply(STRING, partial(_of_length, target_type.length, target_type.is_padded), made)
+        if target_type.length is not None and target_type.type == BINARY:
+            length = target_type.length
+            pad = (lambda value: value[:length].ljust(length, b"\0")) if target_type.is_padded else (lambda value: value[:length])
+            return by_value(BINARY, pad, fails=False)(made)
         return made
 
     return build

@@ -17,7 +17,7 @@ from etl.expressions.library.flink.casts import cast
 from etl.expressions.library.flink.types import common
 from etl.expressions.library.function import flink_function
 from etl.expressions.library.kernels import RowError, by_value, on_columns
-from etl.expressions.widening import INT32, INTEGERS
+from etl.expressions.widening import BOOLEAN, INT32, INTEGERS
 
 
 def common_type(values: Iterable[BoundNode], what: str) -> pa.DataType:
@@ -126,7 +126,28 @@ def multiset(value: BoundNode) -> BoundNode:
     return by_value(pa.map_(value.type.value_type, INT32), make, nulls=True, fails=False)(value)
 
 
+def equal(value: BoundNode, other: BoundNode) -> BoundNode:
+    """``=`` of arrays, maps or rows: all their parts are equal, or both null; the order of a map says nothing."""
+    type_ = common_type((value, other), "values")
+    is_map = pa.types.is_map(type_)
+
+    def same(one: Any, another: Any) -> bool:
+        return dict(one) == dict(another) if is_map else bool(one == another)
+
+    return by_value(BOOLEAN, same, fails=False)(cast(value, type_), cast(other, type_))
+
+
 FUNCTIONS = (
+    flink_function(
+        "equal",
+        "value: any, other: any",
+        "boolean",
+        equal,
+        "Whether two arrays, maps or rows have equal parts.",
+        "flink_equal(flink_array(1, 2), flink_array(1, 2))",
+        True,
+        loops=True,
+    ),
     flink_function(
         "multiset",
         ONE_ARRAY,

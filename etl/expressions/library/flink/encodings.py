@@ -98,8 +98,8 @@ def _loops(
     return LibraryFunction(f"flink_{name}", arguments, result, build, about, example, gives, loops=True, **more)
 
 
-def _one(type_: pa.DataType, function: Callable[..., Any], fails: bool = False, grows: bool = False) -> Callable[..., BoundNode]:
-    return by_value(type_, function, fails=fails, grows=grows)
+def _one(type_: pa.DataType, function: Callable[..., Any], fails: bool = False) -> Callable[..., BoundNode]:
+    return by_value(type_, function, fails=fails)
 
 
 FUNCTIONS = (
@@ -193,8 +193,8 @@ FUNCTIONS = (
         "printf",
         "format: string, value: any...",
         "string",
-        _one(STRING, printf, grows=True),
-        "Values in a format of Java's: %d, %s, %05.2f.",
+        by_value(STRING, printf, nulls=True, fails=False, grows=True),
+        "Values in a format of Java's: %d, %s, %05.2f; a null is the text null.",
         "flink_printf('%d-%s', 5, 'x')",
         "5-x",
         null="null if the format is null or does not fit the values",

@@ -33,7 +33,10 @@ def to_integer(values: Any, target: pa.DataType) -> Any:
         wide = INT64 if target == INT64 else INT32
         return pc.cast(_saturate(values, wide), target, safe=False)
     if is_decimal(values.type):
-        whole = pc.cast(pc.round(values, 0, "towards_zero"), pa.decimal128(38, 0))
+        wide = pc.cast(
+            values, pa.decimal256(values.type.precision + 1, values.type.scale)
+        )  # Arrow keeps a digit before the point
+        whole = pc.cast(pc.round(wide, 0, "towards_zero"), pa.decimal128(38, 0))
         return pc.cast(pc.cast(whole, INT64, safe=False), target, safe=False)
     return pc.cast(values, target, safe=False)
 
@@ -96,7 +99,7 @@ _DOUBLE = r"\A[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dD
 
 
 def text_to_decimal(target: pa.DataType, values: Any) -> Converted:
-    """A text that is not a number is null, as one that does not fit."""
+    """A text that is not a number fails, as one that does not fit."""
     from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
     context = Context(prec=120)
@@ -108,7 +111,8 @@ def text_to_decimal(target: pa.DataType, values: Any) -> Converted:
             return None
         return number if number.is_finite() and abs(number) < Decimal(10) ** (target.precision - target.scale) else None
 
-    return each_distinct(values, one, target), None
+    found = each_distinct(values, one, target)
+    return found, where_any(pc.and_(pc.is_valid(values), pc.is_null(found)))
 
 
 def each_distinct(values: Any, function: Callable[[Any], Any], type_: pa.DataType) -> Any:

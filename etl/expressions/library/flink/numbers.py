@@ -23,7 +23,7 @@ from etl.expressions.library.flink.types import common
 from etl.expressions.library.function import NULL_IF_ANY, LibraryFunction
 from etl.expressions.library.kernels import by_value, constant, on_arrow, usually_on_arrow
 from etl.expressions.rows import ActiveRows
-from etl.expressions.widening import DOUBLE, FLOATS, INTEGERS, NULL, STRING, is_decimal
+from etl.expressions.widening import BOOLEAN, DOUBLE, FLOATS, INTEGERS, NULL, STRING, is_decimal
 
 # ── Rounding ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -170,13 +170,19 @@ def choice(largest: bool) -> Callable[..., BoundNode]:
         if type_ is None:
             raise MisuseError("the values have no type in common")
         given = [cast(value, type_) for value in values]
-        if type_ == STRING or is_decimal(type_):
+        if type_ in (STRING, BOOLEAN) or is_decimal(type_):
             function = max if largest else min
             return by_value(type_, lambda *found: function(found), fails=False)(*given)
-        kernel = pc.max_element_wise if largest else pc.min_element_wise
-        return b.apply(type_, lambda *found: kernel(*found, skip_nulls=False), *given)
+        return b.apply(type_, partial(_choose, pc.max_element_wise if largest else pc.min_element_wise, type_), *given)
 
     return build
+
+
+def _choose(kernel: Callable[..., Any], type_: pa.DataType, *values: Any) -> Any:
+    """Arrow compares no times of a time zone: their numbers are compared."""
+    if pa.types.is_timestamp(type_):
+        return pc.cast(kernel(*(pc.cast(value, pa.int64()) for value in values), skip_nulls=False), type_)
+    return kernel(*values, skip_nulls=False)
 
 
 _DIGITS = "x: number, digits: integer?"

@@ -11,10 +11,13 @@ import pyarrow.compute as pc
 
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.library.flink.texts import STRINGS
 from etl.expressions.library.function import flink_function
 from etl.expressions.library.kernels import RowError, by_value, constant, usually_on_arrow
 from etl.expressions.widening import BOOLEAN, INT32, STRING, is_decimal
+
+BINARY = pa.binary()
 
 
 def _locate(part: str, text: str, position: int = 1) -> int:
@@ -76,7 +79,12 @@ def instr(text: BoundNode, part: BoundNode, *more: BoundNode) -> BoundNode:
 
 def part_test(kernel: Any, function: Any) -> Any:
     def build(text: BoundNode, part: BoundNode) -> BoundNode:
+        if BINARY in (text.type, part.type) and text.type != part.type:
+            raise MisuseError("both are texts, or both are bytes")
         is_known, searched = constant(part)
+        if text.type == BINARY:
+            test = bytes.startswith if function is str.startswith else bytes.endswith
+            return by_value(BOOLEAN, test, fails=False)(text, part)
         if is_known and searched is not None:
             return b.apply(BOOLEAN, lambda x: kernel(x, searched), text)
         return by_value(BOOLEAN, function, fails=False)(text, part)
@@ -192,7 +200,7 @@ FUNCTIONS = (
     ),
     flink_function(
         "startswith",
-        "text: string, part: string",
+        "text: string|binary, part: string|binary",
         "boolean",
         part_test(lambda x, s: pc.starts_with(x, s), str.startswith),
         "Whether a text begins with another.",
@@ -201,7 +209,7 @@ FUNCTIONS = (
     ),
     flink_function(
         "endswith",
-        "text: string, part: string",
+        "text: string|binary, part: string|binary",
         "boolean",
         part_test(lambda x, s: pc.ends_with(x, s), str.endswith),
         "Whether a text ends with another.",

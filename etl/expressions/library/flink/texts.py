@@ -106,9 +106,7 @@ def _overlay(text: str, new: str, position: int, length: int | None = None) -> s
     if position <= 0 or position > len(text):
         return text
     count = len(new) if length is None else length
-    if count < 0:
-        return text[: position - 1] + new + text[position - 1 :]
-    return text[: position - 1] + new + text[position - 1 + count :]
+    return text[: position - 1] + new + (text[position - 1 + count :] if count > 0 else "")
 
 
 def _padded(text: str, length: int, pad: str, *, left: bool) -> str | None:
@@ -263,7 +261,7 @@ FUNCTIONS = (
         "text: string, new: string, position: integer, length: integer?",
         "string",
         by_value(STRING, _overlay, fails=False),
-        "The text with another in the place of some characters, as many as it has itself.",
+        "The text with another in the place of some characters, as many as it has itself; with none of them it ends there.",
         "flink_overlay('xxxxxtest', 'xxxx', 6)",
         "xxxxxxxxx",
         loops=True,

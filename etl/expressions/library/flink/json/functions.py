@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError, text_literal
 from etl.expressions.library.flink.json.paths import MISSING, parse_path, read_json, select, write_json
@@ -32,11 +35,30 @@ def _is_json(text: str | None, kind: str = "value") -> bool:
 
 
 def _select_value(text: str, path: str) -> Any:
-    """The value at a path. Raises ValueError for what is not JSON, and where a strict path leads nowhere."""
+    """The value at a path. A strict path raises ValueError for what is not JSON and where nothing is; a lax one is MISSING."""
+    parsed = parse_path(path)
     try:
-        return select(read_json(text), parse_path(path))
+        return select(read_json(text), parsed)
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error
+    except ValueError:
+        if parsed.is_strict:
+            raise
+        return MISSING
+
+
+def _select_shape(text: str, path: str, is_wanted: Callable[[Any], bool], what: str) -> Any:
+    """The value at a path if it has the shape; without one a lax path finds nothing, and a strict one raises ValueError."""
+    value = _select_value(text, path)
+    if value is None or not is_wanted(value):
+        if parse_path(path).is_strict:
+            raise ValueError(what)
+        return MISSING
+    return value
+
+
+def _is_scalar(value: Any) -> bool:
+    return not isinstance(value, list | dict)
 
 
 def _answer(behaviour: str, what: str) -> Any:
@@ -53,30 +75,31 @@ def _exists(text: str, path: str, on_error: str = "false") -> bool | None:
         value = _select_value(text, path)
     except ValueError as error:
         return bool(_answer(on_error, str(error))) if on_error != "unknown" else None
-    return value is not MISSING and value is not None and value != []
+    return value is not MISSING and value is not None
 
 
 def json_value(text: BoundNode, path: BoundNode, *clauses: BoundNode) -> BoundNode:
     """A scalar at a path, as a text or as RETURNING says."""
     given = [text_literal(clause) for clause in clauses]
     returning = given[0] if given else "string"
+    length = re.fullmatch(r"(?:var)?char\((\d+)\)", returning or "")
+    returning = "string" if length else returning
     types = {"string": STRING, "int": INT32, "integer": INT32, "double": DOUBLE, "boolean": BOOLEAN}
     if returning not in types:
         raise MisuseError(f"JSON_VALUE returns a string, int, double or boolean, not {returning!r}")
     type_ = types[returning]
     on_empty, on_error = (*(given[1:]), *("null",) * (3 - max(1, len(given))))[:2]
-    return by_value(type_, partial(_value, type_, on_empty or "null", on_error or "null"))(text, path)
+    found = by_value(type_, partial(_value, type_, on_empty or "null", on_error or "null"))(text, path)
+    return b.apply(STRING, lambda x: pc.utf8_slice_codeunits(x, 0, int(length[1])), found) if length else found
 
 
 def _value(type_: pa.DataType, on_empty: str, on_error: str, text: str, path: str) -> Any:
     try:
-        value = _select_value(text, path)
-        if isinstance(value, list | dict):
-            raise ValueError("the value is not a scalar")
+        value = _select_shape(text, path, _is_scalar, "the value is not a scalar")
     except ValueError as error:
-        return _check_type(_answer(on_error, str(error)), type_)
-    if value is MISSING or value is None:
-        return _check_type(_answer(on_empty, "there is no value at the path"), type_)
+        return _typed(_answer(on_error, str(error)), type_)
+    if value is MISSING:
+        return _typed(_answer(on_empty, "there is no value at the path"), type_)
     return _check_type(value, type_)
 
 
@@ -89,6 +112,16 @@ def _check_type(value: Any, type_: pa.DataType) -> Any:
     if isinstance(value, bool) is (type_ == BOOLEAN) and isinstance(value, (int, Decimal) if accepted is Decimal else accepted):
         return float(str(value)) if type_ == DOUBLE else value
     raise RowError(f"{value!r} is not of type {type_}")
+
+
+def _typed(text: str | None, type_: pa.DataType) -> Any:
+    """A default as a value of a type."""
+    if text is None or type_ == STRING:
+        return text
+    try:
+        return _check_type(read_json(text.lower()), type_)
+    except ValueError as error:
+        raise RowError(f"the default {text!r} is not of type {type_}") from error
 
 
 _QUERY_TYPES = {"string": STRING, "array<string>": pa.list_(STRING)}
@@ -105,16 +138,17 @@ def json_query(text: BoundNode, path: BoundNode, *clauses: BoundNode) -> BoundNo
 
 
 def _query(type_: pa.DataType, wrapper: str, on_empty: str, on_error: str, text: str, path: str) -> Any:
+    def is_wanted(value: Any) -> bool:
+        return wrapper in ("unconditional", "conditional") or not _is_scalar(value)
+
     try:
-        value = _select_value(text, path)
+        value = _select_shape(text, path, is_wanted, "the value is not an array or object")
     except ValueError as error:
         return _answer(on_error, str(error))
-    if value is MISSING or value is None:
+    if value is MISSING:
         return _answer(on_empty, "there is no value at the path")
     if wrapper == "unconditional" or (wrapper == "conditional" and not isinstance(value, list)):
         value = [value]
-    if not isinstance(value, list | dict):
-        return _answer(on_error, "the value is not an array or object")
     if type_ == STRING:
         return write_json(value)
     return [one if isinstance(one, str) or one is None else write_json(one) for one in value] if isinstance(value, list) else None

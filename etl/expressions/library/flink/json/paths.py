@@ -1,21 +1,35 @@
-"""JSON paths as Calcite reads them: ``lax`` or ``strict``, then members, indexes, ``*``, ``..name``."""
+"""JSON paths as Calcite and Jayway's JsonPath read them: ``lax`` or ``strict``, which is the default, then members, indexes,
+``*``, ``..name``, slices, several members, filters, and a function at the end."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
+from etl.expressions.library.flink.json.filters import FilterError, parse_filter
+
 _STEP = re.compile(
-    r"\.\.(?P<deep>[^.\[\]]+|\*)|\.(?P<name>[^.\[\]]+)|\.?\[\s*(?P<index>-?\d+)\s*\]|\.?\[\s*(?P<any>\*)\s*\]"
-    r"|\.?\[\s*'(?P<single>(?:[^'\\]|\\.)*)'\s*\]|\.?\[\s*\"(?P<double>(?:[^\"\\]|\\.)*)\"\s*\]"
+    r"""
+      \.\.(?P<deep>[^.\[\]]+|\*) | (?P<all>\.\.)(?=\[)
+    | \.(?P<function>[a-z]+)\(\)\Z | \.(?P<name>[^.\[\]]+)
+    | \.?\[\s*(?P<index>-?\d+)\s*\] | \.?\[\s*(?P<any>\*)\s*\]
+    | \.?\[\s*'(?P<single>(?:[^'\\]|\\.)*)'\s*\] | \.?\[\s*"(?P<double>(?:[^"\\]|\\.)*)"\s*\]
+    | \.?\[\s*(?P<first>-?\d*)\s*:\s*(?P<last>-?\d*)\s*\]
+    | \.?\[\s*(?P<indexes>-?\d+(?:\s*,\s*-?\d+)+)\s*\]
+    | \.?\[\s*(?P<names>'[^']*'(?:\s*,\s*'[^']*')+|"[^"]*"(?:\s*,\s*"[^"]*")+)\s*\]
+    | \.?\[\s*\?\s*\((?P<filter>(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|/(?:[^/\\]|\\.)*/|[^'"/])*?)\)\s*\]
+    """,
+    re.VERBOSE,
 )
 
 
 class JsonPath(NamedTuple):
-    """Steps: a name, an index, ``*`` as None, or a tuple with the name that is searched at any depth."""
+    """Steps: a name, an index, ``*`` as None, a tuple with the name that is searched at any depth, or a function that gives the
+    values below one."""
 
     steps: tuple[Any, ...]
     is_strict: bool
@@ -31,22 +45,43 @@ class PathError(ValueError):
 def parse_path(text: str) -> JsonPath:
     """The path of a text. Raises PathError."""
     mode = re.match(r"\s*(lax|strict)\s+", text)
-    is_strict, text = bool(mode and mode[1] == "strict"), text[mode.end() if mode else 0 :].strip()
+    is_strict, text = not mode or mode[1] == "strict", text[mode.end() if mode else 0 :].strip()
+    steps, is_definite = _parse_steps(text)
+    return JsonPath(steps, is_strict, is_definite)
+
+
+def _parse_steps(text: str) -> tuple[tuple[Any, ...], bool]:
+    """The steps of a path without its mode, and whether they lead to one value at most. Raises PathError."""
     if not text.startswith("$"):
         text = f"$.{text}"
     steps: list[Any] = []
-    at = 1
+    at, is_definite = 1, True
     while at < len(text):
         found = _STEP.match(text, at)
         if found is None:
             raise PathError(f"{text!r} is not a JSON path")
         at = found.end()
-        steps.append(_step(found))
-    is_definite = all(isinstance(step, str | int) for step in steps)
-    return JsonPath(tuple(steps), is_strict, is_definite)
+        try:
+            steps.append(_step(found))
+        except FilterError as error:
+            raise PathError(str(error)) from error
+        is_definite &= isinstance(steps[-1], str | int) or bool(found["names"] or found["function"])
+    return tuple(steps), is_definite
 
 
 def _step(found: re.Match[str]) -> Any:
+    if found["filter"] is not None:
+        return partial(_filtered, parse_filter(found["filter"], _finder))
+    if found["all"]:
+        return _descend
+    if found["function"]:
+        return _function(found["function"])
+    if found["first"] is not None:
+        return partial(_sliced, *(int(found[name]) if found[name] else None for name in ("first", "last")))
+    if found["indexes"]:
+        return partial(_items, [int(one) for one in found["indexes"].split(",")])
+    if found["names"]:
+        return partial(_members, [one or other for one, other in re.findall(r"'([^']*)'|\"([^\"]*)\"", found["names"])])
     if found["deep"]:
         return (found["deep"],)
     if found["index"]:
@@ -54,6 +89,51 @@ def _step(found: re.Match[str]) -> Any:
     if found["any"] or found["name"] == "*":
         return None
     return found["name"] or (found["single"] if found["single"] is not None else found["double"])
+
+
+def _finder(text: str) -> Callable[[Any], list[Any]]:
+    """What finds the values at a path of a filter."""
+    steps, _ = _parse_steps(text)
+    return lambda value: _find(value, steps)
+
+
+def _filtered(test: Callable[[Any], bool], value: Any) -> list[Any]:
+    return [one for one in (value if isinstance(value, list) else [value] if isinstance(value, dict) else []) if test(one)]
+
+
+def _sliced(first: int | None, last: int | None, value: Any) -> list[Any]:
+    return value[first:last] if isinstance(value, list) else []
+
+
+def _items(indexes: list[int], value: Any) -> list[Any]:
+    return [one for index in indexes for one in _children(value, index)]
+
+
+def _members(names: list[str], value: Any) -> list[Any]:
+    return [{name: value[name] for name in names if name in value}] if isinstance(value, dict) else []
+
+
+_OF_NUMBERS: dict[str, Callable[[list[Decimal]], Any]] = {
+    "sum": sum, "min": min, "max": max, "avg": lambda numbers: sum(numbers) / len(numbers),
+}  # fmt: skip
+"""Functions of the numbers of an array; their results are fractions."""
+
+
+def _function(name: str) -> Callable[[Any], list[Any]]:
+    """A function at the end of a path. Raises PathError if there is none of this name."""
+    if name in ("length", "size"):
+        return lambda value: [len(value)] if isinstance(value, list | dict | str) else []
+    if name == "keys":
+        return lambda value: [list(value)] if isinstance(value, dict) else []
+    compute = _OF_NUMBERS.get(name)
+    if compute is None:
+        raise PathError(f"JSON paths have no function {name}(); they have {', '.join(_OF_NUMBERS)}, length, size and keys")
+
+    def run(value: Any) -> list[Any]:
+        numbers = [one for one in value if isinstance(one, int | Decimal) and not isinstance(one, bool)]
+        return [Decimal(str(float(compute([Decimal(one) for one in numbers]))))] if numbers else []
+
+    return lambda value: run(value) if isinstance(value, list) else []
 
 
 class NoValue:
@@ -65,9 +145,7 @@ MISSING = NoValue()
 
 def select(value: Any, path: JsonPath) -> Any:
     """The value at a path, the list of values of one that is not definite; MISSING without any. Raises PathError if strict."""
-    found = [value]
-    for step in path.steps:
-        found = [child for one in found for child in _children(one, step)]
+    found = _find(value, path.steps)
     if path.is_definite:
         if not found and path.is_strict:
             raise PathError("no value at the path")
@@ -75,7 +153,16 @@ def select(value: Any, path: JsonPath) -> Any:
     return found
 
 
+def _find(value: Any, steps: tuple[Any, ...]) -> list[Any]:
+    found = [value]
+    for step in steps:
+        found = [child for one in found for child in _children(one, step)]
+    return found
+
+
 def _children(value: Any, step: Any) -> list[Any]:
+    if callable(step):
+        return list(step(value))
     if isinstance(step, tuple):
         return [child for one in _descend(value) for child in _children(one, None if step[0] == "*" else step[0])]
     if step is None:

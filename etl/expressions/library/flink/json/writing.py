@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -42,7 +42,7 @@ def to_json(type_: pa.DataType, value: Any) -> str:
     if isinstance(value, datetime):
         text = value.replace(tzinfo=None).isoformat(timespec="microseconds" if value.microsecond else "seconds")
         return f'"{text.rstrip("0") if value.microsecond else text}"'
-    if isinstance(value, date):
+    if isinstance(value, date | time):
         return f'"{value.isoformat()}"'
     if isinstance(value, float):
         return str(double_to_text(pa.scalar(value, type_)).as_py())
@@ -50,8 +50,8 @@ def to_json(type_: pa.DataType, value: Any) -> str:
 
 
 def json_string(value: BoundNode) -> BoundNode:
-    if value.type == DATE:
-        raise MisuseError("JSON_STRING takes no date")
+    if value.type == DATE or pa.types.is_time(value.type) or pa.types.is_duration(value.type):
+        raise MisuseError(f"JSON_STRING takes no value of type {type_name(value.type)}")
     return by_value(STRING, partial(to_json, value.type), fails=False)(value)
 
 
@@ -91,11 +91,12 @@ def _raw(text: str) -> str:
         raise RowError("the text is not JSON") from error
 
 
-def _parse(text: str) -> str:
+def _parse(text: str, allow_duplicate_keys: bool = False) -> str:
+    """The last of equal keys counts."""
     return _raw(text)
 
 
-def _parse_or_none(text: str) -> str | None:
+def _parse_or_none(text: str, allow_duplicate_keys: bool = False) -> str | None:
     try:
         return _raw(text)
     except RowError:
@@ -103,7 +104,7 @@ def _parse_or_none(text: str) -> str | None:
 
 
 def _json_quote(text: str) -> str:
-    return json.dumps(text)
+    return json.dumps(text).replace("/", "\\/")
 
 
 _VALID = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
@@ -161,7 +162,7 @@ FUNCTIONS = (
     ),
     json_function(
         "parse_json",
-        "text: string",
+        "text: string, allow_duplicate_keys: boolean?",
         "string",
         by_value(STRING, _parse),
         "A text that is JSON, in its shortest form.",
@@ -171,7 +172,7 @@ FUNCTIONS = (
     ),
     json_function(
         "try_parse_json",
-        "text: string",
+        "text: string, allow_duplicate_keys: boolean?",
         "string",
         by_value(STRING, _parse_or_none, fails=False),
         "The same, null for what is not JSON.",

@@ -21,6 +21,7 @@ _FULL = ("january", "february", "march", "april", "may", "june", "july", "august
          "december")  # fmt: skip
 _FIELDS = {
     "y": "year", "u": "year", "M": "month", "d": "day", "H": "hour", "k": "hour", "h": "half", "m": "minute", "s": "second",
+    "D": "yearday",
 }  # fmt: skip
 
 
@@ -54,6 +55,12 @@ def layout(pattern: str, *, lenient: bool) -> Layout | None:
     return Layout(regex, frozenset(fields), short)
 
 
+def unknown_letter(pattern: str) -> str | None:
+    """The first letter that is none of ``SimpleDateFormat``; None where all are known."""
+    letters = (piece["letters"] for piece in _PIECE.finditer(pattern) if piece["letters"])
+    return next((one[0] for one in letters if one[0] not in "GyYMLwWDdFEuaHkKhmsSzZX"), None)
+
+
 def _part(letters: str, lenient: bool, touches: bool) -> tuple[str, str] | None:
     """The field of some equal letters and the regular expression of its texts."""
     letter, width = letters[0], len(letters)
@@ -63,6 +70,8 @@ def _part(letters: str, lenient: bool, touches: bool) -> tuple[str, str] | None:
         if lenient:
             return _FIELDS[letter], "[0-9]+"
         exact = f"[0-9]{{{width}}}"
+        if letter == "D":
+            return _FIELDS[letter], exact if width == 3 else "[0-9]{1,3}"
         return _FIELDS[letter], exact if width > 1 and (
             letter not in "yu" or width == 2 or touches
         ) else f"[0-9]{{{width},9}}" if letter in "yu" else "[0-9]{1,2}"
@@ -88,9 +97,23 @@ def _number(parts: Any, name: str, default: int) -> Any:
 def parse_times(texts: pa.Array, known: Layout, *, lenient: bool) -> pa.Array:
     """Microseconds since 1970 of texts, null where they do not fit.
 
-    Strict: 30 February is its last day, 25 o'clock is nothing. Lenient: numbers run on, and what follows
-    in the text does not matter.
+    Strict: 30 February is its last day, 25 o'clock is nothing; a text of another layout that JDBC writes is read as that.
+    Lenient: numbers run on, and what follows in the text does not matter.
     """
+    found = _parse_layout(texts, known, lenient=lenient)
+    return found if lenient or known == _JDBC else pc.coalesce(found, _parse_layout(texts, _JDBC, lenient=False))
+
+
+_JDBC = Layout(
+    r" *(?P<year>[0-9]{4})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})"
+    r"(?: (?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2}):(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{1,9}))?)? *",
+    frozenset(("year", "month", "day", "hour", "minute", "second", "fraction")),
+    False,
+)
+"""``1999-9-10 5:20:10``, which `java.sql.Timestamp` and `Date` read."""
+
+
+def _parse_layout(texts: pa.Array, known: Layout, *, lenient: bool) -> pa.Array:
     parts = pc.extract_regex(texts, rf"\A{known.regex}" + ("" if lenient else r"\z")) if known.fields else None
     if parts is None:
         return pa.nulls(len(texts), INT64)
@@ -114,9 +137,13 @@ def parse_times(texts: pa.Array, known: Layout, *, lenient: bool) -> pa.Array:
             good = pc.and_(good, pc.and_(pc.greater_equal(value, low), pc.less_equal(value, high)))
         month = pc.if_else(pc.and_(pc.greater_equal(month, 1), pc.less_equal(month, 12)), month, 1)
         day = pc.min_element_wise(day, days_in_month(year, month), skip_nulls=False)
+    if "yearday" in known.fields:
+        month, day = pa.scalar(1, INT64), _number(parts, "yearday", 1)
+        good = pc.and_(good, pc.less_equal(day, 366))
     days = pc.add(days_of(year, month), pc.subtract(day, 1))
     seconds = pc.add(pc.add(pc.multiply(days, 86_400), pc.multiply(hour, 3600)), pc.add(pc.multiply(minute, 60), second))
-    micros = pc.add(pc.multiply(pc.subtract(seconds, _zone_seconds(parts)), 1_000_000), _fraction(parts, lenient))
+    offset = _zone_seconds(parts) if lenient else 0  # Flink takes the local time of a text with an offset
+    micros = pc.add(pc.multiply(pc.subtract(seconds, offset), 1_000_000), _fraction(parts, lenient))
     return pc.if_else(good, broadcast(micros, len(texts)), pa.scalar(None, INT64))
 
 

@@ -15,13 +15,13 @@ from etl.expressions.calls.arguments import MisuseError, whole_literal
 from etl.expressions.library.flink.casts import cast
 from etl.expressions.library.flink.times import zones
 from etl.expressions.library.flink.times.casts import truncate_time
-from etl.expressions.library.flink.times.parsing import Layout, layout, parse_times, to_times
+from etl.expressions.library.flink.times.parsing import layout, parse_times, to_times, unknown_letter
 from etl.expressions.library.function import flink_function
 from etl.expressions.library.kernels import RowError, by_value, constant
 from etl.expressions.rows import ActiveRows, broadcast
 from etl.expressions.values.time_texts import BadPatternError, writer
 from etl.expressions.values.times import parse_dates
-from etl.expressions.widening import DATE, INT64, NULL, STRING
+from etl.expressions.widening import DATE, DOUBLE, FLOATS, INT64, NULL, STRING
 
 DEFAULT_PATTERN = "yyyy-MM-dd HH:mm:ss"
 """The pattern of functions that are called without one."""
@@ -49,10 +49,10 @@ def _write(dialect: str, time: BoundNode, pattern: BoundNode) -> BoundNode:
         return b.apply_failing(STRING, partial(fail_all, str(error)), time)
 
 
-def fail_all(reason: str, rows: ActiveRows, values: Any) -> Any:
+def fail_all(reason: str, rows: ActiveRows, values: Any, type_: pa.DataType = STRING) -> Any:
     """Fail each row that has a value, for a constant pattern that is invalid."""
     rows.fail(pc.is_valid(values), reason)
-    return pa.nulls(rows.length, STRING)
+    return pa.nulls(rows.length, type_)
 
 
 def _write_each(dialect: str, time: BoundNode, pattern: BoundNode) -> BoundNode:
@@ -79,8 +79,8 @@ def check_length(pattern: str) -> None:
 
 
 def date_format(time: BoundNode, pattern: BoundNode) -> BoundNode:
-    if time.type == STRING:
-        time = b.apply(TIMESTAMP, to_times(lambda x: parse_times(x, _valid_layout(DEFAULT_PATTERN), lenient=False)), time)
+    if time.type == STRING:  # SimpleDateFormat reads and writes texts
+        return _write("simple", _parse(time, None, lenient=True), pattern)
     return _write("java", cast(time, TIMESTAMP) if time.type == NULL else time, pattern)
 
 
@@ -96,13 +96,6 @@ def _instant(factor: int, number: Any) -> Any:
     return pc.cast(pc.multiply(pc.if_else(fits, number, pa.scalar(None, INT64)), factor), TIMESTAMP)
 
 
-def _valid_layout(pattern: str) -> Layout:
-    """The layout of a pattern that is valid."""
-    found = layout(pattern, lenient=False)
-    assert found is not None
-    return found
-
-
 def _parse(text: BoundNode, pattern: BoundNode | None, *, lenient: bool) -> BoundNode:
     """Parse texts by a pattern; null where a text does not match, or the pattern is invalid."""
     is_known, given = (True, DEFAULT_PATTERN) if pattern is None else constant(pattern)
@@ -113,6 +106,9 @@ def _parse(text: BoundNode, pattern: BoundNode | None, *, lenient: bool) -> Boun
             return None if known is None else parse_times(pa.array([value]), known, lenient=lenient)[0].as_py()
 
         return b.apply(TIMESTAMP, lambda x: pc.cast(x, TIMESTAMP), by_value(INT64, one, fails=False)(text, pattern))
+    if lenient and given is not None and (letter := unknown_letter(given)):
+        reason = f"the pattern {given!r} has {letter!r}, which means nothing there"
+        return b.apply_failing(TIMESTAMP, partial(fail_all, reason, type_=TIMESTAMP), text)
     known = None if given is None else layout(given, lenient=lenient)
     if known is None:
         return b.apply(
@@ -121,15 +117,12 @@ def _parse(text: BoundNode, pattern: BoundNode | None, *, lenient: bool) -> Boun
     return b.apply(TIMESTAMP, to_times(lambda x: parse_times(x, known, lenient=lenient)), text)
 
 
-_DAY_LAYOUT, _FRACTION_LAYOUT = "yyyy-MM-dd", "yyyy-MM-dd HH:mm:ss.SSS"
-
-
 def _parse_default_times(texts: pa.Array) -> pa.Array:
     """Parse ``2024-05-07``, also with a time of day, also with a fraction of a second of any length."""
-    cut = pc.replace_substring_regex(texts, r"(\.[0-9]{0,9})\z", r"\1000")
-    cut = pc.replace_substring_regex(cut, r"(\.[0-9]{3})[0-9]*\z", r"\1")
-    found = [parse_times(cut, _valid_layout(one), lenient=False) for one in (DEFAULT_PATTERN, _FRACTION_LAYOUT, _DAY_LAYOUT)]
-    return pc.coalesce(*found)
+    known = layout(DEFAULT_PATTERN, lenient=False)
+    assert known is not None
+    found = parse_times(pc.replace_substring_regex(texts, r"\.\z", ""), known, lenient=False)
+    return pc.multiply(pc.divide(found, 1000), 1000)
 
 
 def to_timestamp(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
@@ -149,13 +142,16 @@ def to_timestamp_ltz(value: BoundNode, *more: BoundNode) -> BoundNode:
     if precision not in (0, 3):
         raise MisuseError(f"the precision is 0 or 3, not {precision}")
     factor = 1000 if precision == 3 else 1_000_000
+    if value.type in FLOATS:  # milliseconds of a fraction
+        millis = b.apply(DOUBLE, lambda x: pc.multiply(x, 1.0 if precision == 3 else 1000.0), cast(value, DOUBLE))
+        return b.apply(TIMESTAMP, partial(_instant, 1000), cast(millis, INT64))
     return b.apply(TIMESTAMP, partial(_instant, factor), cast(value, INT64))
 
 
 def to_date(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
     if pattern is None:
         return b.apply(DATE, _parse_default_dates, text)
-    return cast(_parse(text, pattern, lenient=False), DATE)
+    return cast(_parse(text, pattern, lenient=True), DATE)
 
 
 def _parse_default_dates(texts: Any) -> Any:
@@ -168,6 +164,8 @@ _NO_TIME = -(2**63)
 
 
 def unix_timestamp(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
+    if pattern is not None and constant(pattern) == (True, None):
+        return b.apply(INT64, lambda x: pc.if_else(pc.is_valid(x), pa.scalar(None, INT64), pa.scalar(None, INT64)), text)
     time = _parse(text, pattern, lenient=True)
 
     def kernel(texts: Any, times: Any) -> Any:
