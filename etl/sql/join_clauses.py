@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from etl.sql.columns import SqlColumn
 from etl.sql.compiled import CompiledScript
 from etl.sql.forms.lookups import lookup_rows
 from etl.sql.forms.subqueries import as_column, with_any_key
@@ -71,7 +72,8 @@ class JoinClauses:
             relation = join_step(left, right, condition, kind, _prefix(number), ttl, at, changes)
             warn_of_state(self._compiled, relation, at)
             relation = own_columns(relation, *own, kind)
-            relation = without_columns(relation, [other for _, other in condition.equal[len(condition.equal) - len(shared) :]])
+            pairs = condition.equal[len(condition.equal) - len(shared) :]
+            relation = _shared_first(without_columns(relation, [other for _, other in pairs]), [one for one, _ in pairs])
         node = node.copy()
         node.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
         return node, relation
@@ -132,6 +134,13 @@ def _shared_names(join: Any, left: Relation, right: Relation) -> list[str]:
         names = {one.name.lower() for one in left.columns}
         return [one.name for one in right.columns if one.name.lower() in names]
     return [one.name for one in join.args.get("using") or []]
+
+
+def _shared_first(relation: Relation, shared: list[SqlColumn]) -> Relation:
+    """The rows with the columns of USING before the others: ``SELECT *`` has them in this order."""
+    fields = [one.field for one in shared]
+    columns = sorted(relation.columns, key=lambda one: fields.index(one.field) if one.field in fields else len(fields))
+    return replace(relation, scope=replace(relation.scope, columns=tuple(columns)))
 
 
 def _prefix(number: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn
 from etl.sql.expressions import is_word, seconds_of, spark_text
+from etl.sql.functions.script_dialect import is_rsql
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
 
@@ -109,11 +110,16 @@ def _side(node: Any, left: Scope, right: Scope) -> tuple[str, SqlColumn | None]:
     sides = [(name, scope) for name, scope in (("left", left), ("right", right)) if scope.has_table(parts)]
     if not sides and (left.is_open or right.is_open):
         return "", None
+    found = []
     for name, scope in sides or (("left", left), ("right", right)):
         try:
-            return name, scope.find(parts, start(node))
+            found.append((name, scope.find(parts, start(node))))
         except ScriptError:
             continue
+    if len(found) == 1 or (found and (sides or is_rsql())):
+        return found[0]
+    if found:
+        return "", Scope((*left.columns, *right.columns)).find(parts, start(node))  # raises: it is a column of both
     raise Scope((*left.columns, *right.columns))._unknown(parts, start(node))
 
 

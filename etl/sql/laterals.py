@@ -121,7 +121,7 @@ def _unnest(
         added = [SqlColumn(name, f"{field}.c{number}", qualifier=qualifier) for number, name in enumerate(names, 1)]
     if position:
         counted = StepText(
-            {"type": "set", "fields": {options["position"]: f"{options['position']} + 1"}}, at
+            {"type": "set", "fields": {options["position"]: f"CAST({options['position']} + 1 AS INT)"}}, at
         )  # SQL counts from 1
         steps.append(counted)
         added.append(SqlColumn(position, options["position"], "int", qualifier=qualifier))

@@ -95,6 +95,8 @@ BATCH = "SET 'execution.runtime-mode' = 'batch';\n"
         ("SELECT id FROM {rows} WHERE v > ALL (VALUES 4, 5)", [(3,)]),
         ("SELECT u.k, u.n FROM (SELECT COLLECT(g) AS m FROM {rows}) AS c CROSS JOIN UNNEST(m) AS u(k, n)", [("a", 3), ("b", 2)]),
         ("SELECT x FROM (SELECT COLLECT(g) AS m FROM {rows} WHERE id < 3) AS c CROSS JOIN UNNEST(m) AS u(x)", [("a",), ("a",)]),
+        ("SELECT * FROM {rows} NATURAL JOIN (SELECT 'b' AS g, 2 AS n)", [("b", 3, 7, 2), ("b", 5, 1, 2)]),
+        ("SELECT * FROM (VALUES (1, 'b')) AS t(n, g) JOIN (VALUES ('b', 2)) AS u(g, m) USING (g)", [("b", 1, 2)]),
         ("SELECT b FROM (VALUES (ARRAY[ROW(1, 'x'), ROW(2, 'y')])) AS t(l) CROSS JOIN UNNEST(l) AS u(a, b)", [("x",), ("y",)]),
     ],
 )  # fmt: skip
@@ -125,6 +127,14 @@ def test_values_of_all_rows(call: str, values: list[Any], tmp_path: Path) -> Non
     assert not ran.problems, ran.problems
     found = [value for _, value in sorted(ran.rows)]
     assert [str(one) if isinstance(expected, str) else one for one, expected in zip(found, values, strict=True)] == values
+
+
+def test_the_position_of_an_element_is_an_int(tmp_path: Path) -> None:
+    ran = run_query("SELECT o FROM UNNEST(ARRAY['a', 'b']) WITH ORDINALITY AS t(e, o)", tmp_path)
+
+    assert sorted(ran.rows) == [(1,), (2,)]
+    assert ran.schema is not None
+    assert ran.schema.types == [pa.int32()]
 
 
 def test_results_in_batch_mode_do_not_change(tmp_path: Path) -> None:
