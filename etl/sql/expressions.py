@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from etl.api import format_type, parse_type
+from etl.expressions.analysis import analyse
 from etl.expressions.library.function import PREFIXES
 from etl.expressions.quoting import quoted, quoted_text
 from etl.sql.columns import Scope, SqlColumn, parts_of
@@ -50,6 +54,22 @@ def spark_text(node: Node, scope: Scope) -> str:
 def interval_or_other(node: Node) -> Any:
     """The node, an interval as a value."""
     return interval_value(node) if is_interval(node) else node
+
+
+def full_type(type_: str | None, text: str, scope: Scope) -> str | None:
+    """Spark's name of an expression's type: the one found while it was translated, or that of a number which its columns tell."""
+    if type_ not in (None, "decimal") or scope.is_open:
+        return type_
+    fields = []
+    for column in scope.columns:
+        try:
+            fields.append(pa.field(column.field, parse_type(column.type or "")))
+        except ValueError:
+            continue  # an interval, or a type that only the check of the pipeline knows
+    analysis = analyse(text, pa.schema(fields))
+    found = analysis.type
+    is_number = pa.types.is_integer(found) or pa.types.is_floating(found) or pa.types.is_decimal(found)
+    return format_type(found) if is_number and not analysis.errors else None
 
 
 def text_of(node: Node) -> str:

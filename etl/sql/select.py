@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute, field_name, leaves, named_leaves
-from etl.sql.expressions import call_name, interval_or_other, plain_column, quoted, resolved, spark_text, text_of
+from etl.sql.expressions import call_name, full_type, interval_or_other, plain_column, quoted, resolved, spark_text, text_of
 from etl.sql.forms.grouping_sets import expanded
 from etl.sql.forms.ordering import Ordering, ordered_rows, without_row_number
 from etl.sql.forms.over import run_over, with_named_windows
@@ -258,9 +258,9 @@ class SelectCompiler:
         own = "" if is_element or is_value else item.output_name
         name = item.alias or own or f"EXPR_{self._node.expressions.index(item)}"
         node = interval_or_other(resolved(inner, scope))
-        type_ = sql_type(node)
-        column = SqlColumn(name, name, type_ if type_ != "decimal" else None, self._time_of(inner))
-        return [(column, text_of(node), start(inner))]
+        text = text_of(node)
+        column = SqlColumn(name, name, full_type(sql_type(node), text, scope), self._time_of(inner))
+        return [(column, text, start(inner))]
 
     def _names_without(self, item: Any) -> set[str]:
         """The columns that ``*`` does not include: those after EXCEPT, and `window_time` of groups, which is computed only where

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,23 @@ def test_values_of_all_rows(call: str, values: list[Any], tmp_path: Path) -> Non
     assert not ran.problems, ran.problems
     found = [value for _, value in sorted(ran.rows)]
     assert [str(one) if isinstance(expected, str) else one for one, expected in zip(found, values, strict=True)] == values
+
+
+@pytest.mark.parametrize(
+    ("sql", "row", "types"),
+    [
+        ("SELECT AVG(a) FROM (VALUES (CAST(1 AS TINYINT)), (CAST(4 AS TINYINT))) AS t(a)", (2,), [pa.int8()]),
+        ("SELECT SUM(a + 0.5) FROM (VALUES (1), (2)) AS t(a)", (Decimal("4.0"),), [pa.decimal128(38, 1)]),
+        ("SELECT SUM(CASE WHEN id > 3 THEN v ELSE 0 END) FROM {rows}", (6,), [pa.int32()]),
+        ("SELECT SUM(w) FROM (SELECT v * 2 AS w FROM {rows})", (36,), [pa.int32()]),
+    ],
+)
+def test_aggregates_of_computed_numbers_have_their_type(sql: str, row: Any, types: list[pa.DataType], tmp_path: Path) -> None:
+    ran = run_query(sql.format(rows=ROWS), tmp_path)
+
+    assert list(ran.rows) == [row]
+    assert ran.schema is not None
+    assert ran.schema.types == types
 
 
 def test_the_position_of_an_element_is_an_int(tmp_path: Path) -> None:

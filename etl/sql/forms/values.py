@@ -8,7 +8,7 @@ from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn, spark_type
 from etl.sql.compiled import CompiledScript
-from etl.sql.expressions import spark_text
+from etl.sql.expressions import full_type, spark_text
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
 
@@ -50,7 +50,9 @@ def values_relation(compiled: CompiledScript, node: Any, names: Sequence[str] = 
         for number, row in enumerate(given):
             row[_ROW] = number
     source = _add_source(compiled, fields, given, at)
-    columns = tuple(SqlColumn(name, name, fields.get(name)) for name in names)
+    numbers = Scope((SqlColumn(_ROW, _ROW, "int"),))
+    types = fields | {name: full_type(None, text, numbers) for name, text in computed.items()}
+    columns = tuple(SqlColumn(name, name, types.get(name)) for name in names)
     relation = Relation((source,), (), Scope(columns))
     if not computed:
         return relation

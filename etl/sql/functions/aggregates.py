@@ -12,10 +12,10 @@ from typing import Any
 
 from etl.expressions.quoting import quoted, quoted_text
 from etl.sql.columns import Scope
-from etl.sql.expressions import call_name, resolved, text_of, unfiltered
+from etl.sql.expressions import call_name, full_type, resolved, text_of, unfiltered
 from etl.sql.functions.script_dialect import is_rsql
 from etl.sql.functions.typed_nodes import call as make_call
-from etl.sql.functions.typed_nodes import sql_type
+from etl.sql.functions.typed_nodes import sql_type, typed
 from etl.sql.statements import ScriptError, start
 
 MAX_COLLECTED = 10_000
@@ -58,6 +58,8 @@ def aggregate_text(node: Any, scope: Scope) -> AggregateText:
     is_distinct = bool(inner.expressions) and isinstance(inner.expressions[0], exp.Distinct)
     values = inner.expressions[0].expressions if is_distinct else inner.expressions
     arguments = [resolved(one, scope) for one in values]
+    if name in _TYPED and len(arguments) == 1:
+        typed(arguments[0], full_type(sql_type(arguments[0]), text_of(arguments[0]), scope))
     filtered = _filter(node, scope)
 
     def of(function: str, *given: Any) -> str:
