@@ -24,6 +24,9 @@ from etl.server.records import Desired
 CANCEL_SECONDS = 90.0
 """Seconds that a pipeline which stops has for its micro-batch. Service managers give the server 120 s."""
 
+FORMER_CHECK_SECONDS = 0.2
+"""How often a pipeline looks whether a removed one of its name has stopped."""
+
 HANG_SECONDS = 15.0
 """Seconds that it then has to end. What hangs longer waits in code of this process, which nothing can end."""
 
@@ -72,9 +75,11 @@ class Job:
         others: Callable[[], Sequence[Pipeline]],
         on_change: Callable[[Job], None],
         on_message: OnMessage,
+        former: Sequence[Job] = (),
     ) -> None:
         """``others``: the pipelines that run beside it; ``on_change``: called when its status has changed; ``on_message``: takes
-        its messages and those of its runs."""
+        its messages and those of its runs; ``former``: removed pipelines of the same name, whose state it takes when they have
+        stopped."""
         self.name = name
         self.log = MessageLog(engine.state(str(name)).messages)
         self.version: JobVersion | None = None
@@ -108,6 +113,7 @@ class Job:
         """When it had no failures, seconds since the epoch."""
         self._retry_at: float | None = None
         self._closing = False
+        self._former = former
         self._letter_requests = LetterRequests(engine, str(name), self._changed)
         self._thread = threading.Thread(target=self._conduct, name=f"job {name}", daemon=True)
         self._thread.start()
@@ -237,12 +243,21 @@ class Job:
 
     def _conduct(self) -> None:
         """Carry out one change after the other."""
+        self._wait_for_former()
         while not (self._closing and not self._is_at_work()):
             with self._changed:
                 while not self._is_due():
                     self._changed.wait(None if self._retry_at is None else max(0.0, self._retry_at - time.monotonic()))
             self._step()
             self._on_change(self)
+
+    def _wait_for_former(self) -> None:
+        """Wait until removed pipelines of this name have stopped: a state folder has one run."""
+        if any(not job.wait(0) for job in self._former):
+            self.report("waiting", "its run from before it was removed still stops: it starts when that has ended")
+        while not self._closing and any(not job.wait(FORMER_CHECK_SECONDS) for job in self._former):
+            pass
+        self._former = ()
 
     def _is_due(self) -> bool:
         return (

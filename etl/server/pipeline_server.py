@@ -317,7 +317,8 @@ class PipelineServer:
 
     def _job(self, name: PipelineName) -> Job:
         if name not in self._jobs:
-            self._jobs[name] = Job(name, self.engine, lambda: self._others(name), self._report, self._hand_on)
+            former = [job for job in self._leaving if job.name == name]
+            self._jobs[name] = Job(name, self.engine, lambda: self._others(name), self._report, self._hand_on, former)
         return self._jobs[name]
 
     def _hand_on(self, message: Message) -> None:

@@ -149,6 +149,11 @@ class Page:
             unseen += [] if is_shown else [f"not shown: {text}"]
         return [f"not reached: {one.get_attribute('outerHTML')[:120]}" for one in expected if one not in reached] + unseen
 
+    def edited(self) -> str:
+        """The text in the editor."""
+        lines = "return [...document.querySelectorAll('.cm-content .cm-line')].map((line) => line.textContent).join('\\n')"
+        return str(self.browser.execute_script(lines)).rstrip("\n")
+
     def complete(self) -> list[str]:
         """What the editor offers to complete the text at the cursor."""
         from selenium.webdriver import ActionChains, Keys
@@ -161,6 +166,7 @@ class Page:
 
         found = self.until(shown)
         ActionChains(self.browser).send_keys(Keys.ESCAPE).perform()
+        self.until(lambda: not self.all(".cm-tooltip-autocomplete"))
         return list(found)
 
     def wider(self) -> list[str]:
@@ -199,6 +205,11 @@ def write(page: Page, text: str) -> None:
     """Replace the text of the editor."""
     from selenium.webdriver import ActionChains, Keys
 
-    page.find(".cm-content").click()
-    ActionChains(page.browser).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).perform()
-    paste_into(page.find(".cm-content"), text)
+    def is_written() -> bool:
+        """What an answer of the server shows may move the editor away under a click, so it gets the focus without one."""
+        page.browser.execute_script("document.querySelector('.cm-content').focus()")
+        ActionChains(page.browser).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).perform()
+        paste_into(page.find(".cm-content"), text)
+        return page.edited() == text.removesuffix("\n")
+
+    page.until(is_written)

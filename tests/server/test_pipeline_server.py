@@ -48,6 +48,31 @@ def test_files_are_started_replaced_and_stopped(jobs: Jobs) -> None:
     assert jobs.status("shop/b") == "running"
 
 
+def test_a_pipeline_that_comes_again_starts_when_its_removed_run_has_ended(jobs: Jobs) -> None:
+    jobs.put("shop/a")
+    jobs.server.start()
+    jobs.wait("shop/a", "running")
+    first = jobs.run("shop/a")
+    first.hangs = True
+    (jobs.folder / "shop" / "a.yaml").unlink()
+    jobs.wait("shop/a", "none")
+
+    for wait in ("starting", "none", "starting"):
+        if wait == "none":
+            (jobs.folder / "shop" / "a.yaml").unlink()
+        else:
+            jobs.put("shop/a")
+        jobs.wait("shop/a", wait)
+    assert jobs.engine.runs == [first]
+    first.end_at_last()
+    jobs.wait("shop/a", "running")
+
+    assert jobs.run("shop/a") is not first
+    texts = [entry["message"] for entry in read_messages(jobs.engine.state("shop/a").messages, 100)]
+    assert sum("still stops: it starts when that has ended" in text for text in texts) == 2
+    assert not any("does not start" in text for text in texts)
+
+
 def test_a_bad_file_is_refused_and_the_old_one_goes_on(jobs: Jobs) -> None:
     jobs.put("shop/a")
     jobs.server.start()

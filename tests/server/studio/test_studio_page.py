@@ -135,6 +135,30 @@ def test_typing_shows_problems_under_the_text_and_then_the_events(page: Page) ->
     assert "eve" in page.find(".events tbody tr").text
 
 
+def test_what_is_typed_while_the_page_shows_what_was_typed_before_stays(page: Page) -> None:
+    page.paste('{"n": 17}\n')
+    page.until(lambda: page.all(".cm-content") and page.all(".events tbody tr"))
+    write(page, "# ")
+
+    page.browser.execute_async_script("""
+        const [typed, done] = arguments;
+        (async () => {
+            for (const letter of typed) {
+                const data = new DataTransfer();
+                data.setData("text/plain", letter);
+                const event = new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true});
+                document.querySelector(".cm-content").dispatchEvent(event);
+                for (let turn = 0; turn < 20; turn += 1) await null;  // the page renders, and its effects are still to come
+            }
+            done();
+        })();
+    """, "abcdefghij")  # fmt: skip
+    kept = "return JSON.parse(sessionStorage.getItem('sluice-studio-yaml'))"
+    page.until(lambda: page.browser.execute_script(kept) == page.edited())
+
+    assert page.edited() == "# abcdefghij"
+
+
 def test_the_page_paints_soon_is_small_and_fits_a_phone(page: Page) -> None:
     page.until(lambda: page.all(".cm-content"))
     script = "return performance.getEntriesByType('resource').map(one => [one.name, one.decodedBodySize])"

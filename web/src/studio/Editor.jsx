@@ -1,5 +1,5 @@
 // The editor as a component; its code is loaded after the page has painted.
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 export function Editor({ handle, text, onChange, problems, fields, label }) {
   const place = useRef(null);
@@ -20,7 +20,7 @@ export function Editor({ handle, text, onChange, problems, fields, label }) {
     });
     return () => ((gone = true), handle.current?.destroy(), (handle.current = null));
   }, []);
-  useEffect(() => handle.current?.setText(text), [text]);
+  useLayoutEffect(() => handle.current?.setText(text), [text]); // an effect after the paint would undo what was typed since
   useEffect(() => handle.current?.setProblems(problems), [problems]);
   return <div class="editor" ref={place}><pre>{text}</pre></div>;
 }
