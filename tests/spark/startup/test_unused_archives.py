@@ -17,7 +17,9 @@ from etl.spark.startup.unused_archives import UNUSED_SECONDS
 
 @pytest.fixture(autouse=True, name="cache")
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of archives in a cache folder of the test's own."""
+    """The folder of archives in a cache folder of the test's own, on a machine with free memory: without it nothing is
+    written, and no lock of a writer is there."""
+    monkeypatch.setattr(archive, "_FREE_BYTES", 0)
     monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "cache"))
     cache_folder.folder.cache_clear()
     yield tmp_path / "cache" / "jvm"
