@@ -116,7 +116,7 @@ def test_errors_of_the_server_are_errors_of_the_command(etl: Command, words: tup
 
 def test_what_is_no_server_is_named() -> None:
     for url, error in (
-        ("http://127.0.0.1:1", "no server answers at http://127.0.0.1:1: "),
+        ("http://127.0.0.1:1", "no server answers at http://127.0.0.1:1: Connection refused"),
         *(
             (url, "is not the URL of a server")
             for url in ("ftp://x", "a b", "x:99999", "x:y", "x:0", "[::1", "a..b", "a\udcff", "x?y", "x/y")
@@ -264,3 +264,28 @@ def test_top_shows_rates_and_on_a_key_steps(jobs: Jobs, etl: Command, tmp_path: 
     assert "steps[0] filter" in screen.get()
     assert "1,234" in screen.get()
     assert view.press(QUIT, 2)
+
+
+def test_top_on_a_narrow_terminal_leaves_out_columns_and_cuts_no_number() -> None:
+    row = {"name": "shop/orders-of-the-day", "status": "running", "in/s": 12345, "out/s": 12000, "dead/s": 0, "lag": 0.4}
+    row |= {"behind": "1,234,567 events", "batches": 1234, "note": "no space left on device"}
+    headings = {}
+    for width in (40, 60, 80, 120):
+        with (console := Console(width=width)).capture() as screen:
+            console.print(View().table([row], is_live=False, width=width))
+        heading, line = screen.get().splitlines()
+        headings[width] = heading.split()
+        assert "12,345" in line.split()
+        assert ("12,000" in line.split()) == ("out/s" in headings[width])
+
+    assert headings[40] == ["pipeline", "state", "in/s"]
+    assert headings[60] == ["pipeline", "state", "in/s", "out/s", "dead/s", "lag"]
+    assert "note" in headings[80]
+    assert headings[120] == ["pipeline", "state", "in/s", "out/s", "dead/s", "lag", "behind", "batches", "note"]
+
+
+def test_top_says_that_nothing_runs(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(cli, ["top", "--state", str(tmp_path)])
+
+    assert shown.stdout == ""
+    assert "nothing runs with a state folder in" in shown.stderr

@@ -140,7 +140,8 @@ class Connection:
         try:
             answer = self._send(connection, method, target, body, headers)
         except (OSError, http.client.HTTPException) as error:
-            raise EtlError(f"no server answers at {self.url}: {error or type(error).__name__}") from error
+            reason = getattr(error, "strerror", None) or error or type(error).__name__
+            raise EtlError(f"no server answers at {self.url}: {reason}") from error
         self.pace.note(answer)
         return answer
 

@@ -19,6 +19,17 @@ from etl.cli.server.connection import Connection
 from etl.cli.server.local_runs import LocalRun, local_runs, states
 from etl.cli.server.targets import add_target_options, find_server
 
+COLUMNS = ("pipeline", "state", "in/s", "out/s", "dead/s", "lag", "behind", "batches", "note")
+
+_LEFT_OUT = ("batches", "behind", "note", "lag", "out/s", "dead/s")
+"""The columns that a narrow terminal leaves out, the first one first."""
+
+_CUT_AT = {"pipeline": 16, "note": 12}
+"""The columns whose texts are cut, and the characters that stay at least."""
+
+PIPE_WIDTH = 120
+"""Columns of a line where there is no terminal."""
+
 EVERY_SECONDS = 1.0
 """Seconds between two looks."""
 
@@ -44,7 +55,9 @@ def command(server: str | None, state: str | None, once: bool) -> None:
     connection = find_server(server, state)
     look: Callable[[], list[dict[str, Any]]] = Runs(states(state)).look if connection is None else lambda: _look(connection)
     if once or not (sys.stdout.isatty() and sys.stdin.isatty()):
-        _print_once(look)
+        if not _print_once(look):
+            none = f"nothing runs with a state folder in {states(state)}"
+            click.echo(f"the server at {connection.url} has no pipelines" if connection else none, err=True)
         return
     from rich.live import Live
 
@@ -54,7 +67,7 @@ def command(server: str | None, state: str | None, once: bool) -> None:
         while True:
             rows = look()
             detail = connection.pipeline("GET", view.chosen(rows)) if view.shows_detail and connection and rows else None
-            live.update(view.render(rows, detail), refresh=True)
+            live.update(view.render(rows, detail, live.console.width), refresh=True)
             until = time.monotonic() + (connection.pace.pause(EVERY_SECONDS) if connection else EVERY_SECONDS)
             while (left := until - time.monotonic()) > 0:
                 if (key := next_key(left)) is not None:
@@ -63,11 +76,15 @@ def command(server: str | None, state: str | None, once: bool) -> None:
                     break
 
 
-def _print_once(look: Callable[[], list[dict[str, Any]]]) -> None:
+def _print_once(look: Callable[[], list[dict[str, Any]]]) -> bool:
+    """Print the table; returns whether there is a pipeline."""
     from rich.console import Console
 
     rows = look()
-    Console(width=None if sys.stdout.isatty() else 120).print(View().table(rows, is_live=False))
+    if rows:
+        console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH)
+        console.print(View().table(rows, is_live=False, width=console.width))
+    return bool(rows)
 
 
 def _look(connection: Connection | None) -> list[dict[str, Any]]:
@@ -163,33 +180,75 @@ class View:
         """The name of the chosen pipeline."""
         return str(rows[min(self._line, len(rows) - 1)]["name"])
 
-    def render(self, rows: Sequence[Mapping[str, Any]], detail: Mapping[str, Any] | None) -> Any:
+    def render(self, rows: Sequence[Mapping[str, Any]], detail: Mapping[str, Any] | None, width: int = PIPE_WIDTH) -> Any:
         """The screen."""
-        return self.table(rows, is_live=True) if detail is None else _detail_table(detail)
+        return self.table(rows, is_live=True, width=width) if detail is None else _detail_table(detail)
 
-    def table(self, rows: Sequence[Mapping[str, Any]], is_live: bool) -> Any:
-        """A line for each pipeline."""
+    def table(self, rows: Sequence[Mapping[str, Any]], is_live: bool, width: int = PIPE_WIDTH) -> Any:
+        """A line for each pipeline. Columns that do not fit are left out, for a number without its end is another number."""
         from rich.table import Table
-        from rich.text import Text
 
         table = Table(box=None, pad_edge=False, expand=True, caption=HELP if is_live else None, caption_justify="left")
-        for name in ("pipeline", "state", "in/s", "out/s", "dead/s", "lag", "behind", "batches", "note"):
+        lines = [_cells(row) for row in rows]
+        for name in (shown := _columns_within(width, lines)):
             numeric = name not in ("pipeline", "state", "note")
             ratio = 1 if name == "note" else None  # it has the rest: a long note shortens no other column
-            table.add_column(name, justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis", ratio=ratio)
-        for number, row in enumerate(rows):
+            least = None if name in _CUT_AT else _width(name, lines)
+            most = width - _needed(shown, lines) + _least(name, lines) if name == "pipeline" else None
+            table.add_column(
+                name,
+                justify="right" if numeric else "left",
+                no_wrap=True,
+                overflow="ellipsis",
+                ratio=ratio,
+                min_width=least,
+                max_width=most,
+            )
+        for number, cells in enumerate(lines):
             style = "reverse" if is_live and number == min(self._line, len(rows) - 1) else ""
-            numbers = [f"{row[name]:,.0f}" for name in ("in/s", "out/s", "dead/s")]
-            cells = [Text(row["name"], "bold"), Text(row["status"], _STYLES.get(row["status"], ""))]
-            cells += [Text(numbers[0]), Text(numbers[1]), Text(numbers[2], "red" if row["dead/s"] > 0 else "")]
-            cells += [
-                Text(f"{row['lag']:.1f} s"),
-                Text(row["behind"]),
-                Text(f"{row['batches']:,.0f}"),
-                Text(_printable(row["note"])),
-            ]
-            table.add_row(*cells, style=style)
+            table.add_row(*(cells[name] for name in shown), style=style)
         return table
+
+
+def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the columns show of a pipeline."""
+    from rich.text import Text
+
+    return {
+        "pipeline": Text(row["name"], "bold"),
+        "state": Text(row["status"], _STYLES.get(row["status"], "")),
+        "in/s": Text(f"{row['in/s']:,.0f}"),
+        "out/s": Text(f"{row['out/s']:,.0f}"),
+        "dead/s": Text(f"{row['dead/s']:,.0f}", "red" if row["dead/s"] > 0 else ""),
+        "lag": Text(f"{row['lag']:.1f} s"),
+        "behind": Text(row["behind"]),
+        "batches": Text(f"{row['batches']:,.0f}"),
+        "note": Text(_printable(row["note"])),
+    }
+
+
+def _columns_within(width: int, lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The columns that a terminal of this width has room for."""
+    shown = list(COLUMNS)
+    for name in _LEFT_OUT:
+        if _needed(shown, lines) <= width:
+            break
+        shown.remove(name)
+    return shown
+
+
+def _needed(shown: Sequence[str], lines: Sequence[Mapping[str, Any]]) -> int:
+    """The width that columns need, with two blanks between them."""
+    return sum(_least(name, lines) + 2 for name in shown) - 2
+
+
+def _least(name: str, lines: Sequence[Mapping[str, Any]]) -> int:
+    """The width that a column needs: names and notes may be cut."""
+    return min(_width(name, lines), _CUT_AT[name]) if name in _CUT_AT else _width(name, lines)
+
+
+def _width(name: str, lines: Sequence[Mapping[str, Any]]) -> int:
+    return max([len(name), *(cells[name].cell_len for cells in lines)])
 
 
 def _detail_table(shown: Mapping[str, Any]) -> Any:
