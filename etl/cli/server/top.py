@@ -193,16 +193,16 @@ class View:
         for name in (shown := _columns_within(width, lines)):
             numeric = name not in ("pipeline", "state", "note")
             ratio = 1 if name == "note" else None  # it has the rest: a long note shortens no other column
-            least = None if name in _CUT_AT else _width(name, lines)
-            most = width - _needed(shown, lines) + _least(name, lines) if name == "pipeline" else None
+            min_width = None if name in _CUT_AT else _width(name, lines)
+            max_width = width - _needed(shown, lines) + _least(name, lines) if name == "pipeline" else None
             table.add_column(
                 name,
                 justify="right" if numeric else "left",
                 no_wrap=True,
                 overflow="ellipsis",
                 ratio=ratio,
-                min_width=least,
-                max_width=most,
+                min_width=min_width,
+                max_width=max_width,
             )
         for number, cells in enumerate(lines):
             style = "reverse" if is_live and number == min(self._line, len(rows) - 1) else ""
