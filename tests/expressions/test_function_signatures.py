@@ -64,6 +64,8 @@ FIELDS = pa.schema([(name, parse_type(type_)) for name, type_ in COLUMNS.items()
         ("try_cast(b as date)", 9, "Spark does not cast boolean to date", None),
         ("month(i) = 5", 0, "month() takes a text, a timestamp or a date", None),
         ("round(d, i)", 0, "round() takes a constant whole number as its second argument", None),
+        ("to_number(s, t)", 0, "to_number() takes a constant text as its second argument", None),
+        ("try_to_number(s, lower(t))", 0, "try_to_number() takes a constant text as its second argument", None),
         ("bitmap_construct_agg(i)", 0, "aggregates many events", None),
         ("array<int>", 0, "array<int> is a type, and a value is needed", "to give a value this type: cast(value as array<int>)"),
         ("array_union(sa, array(struct(i)))", 0, "two arrays of values of one type are needed", None),

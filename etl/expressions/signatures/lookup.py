@@ -28,6 +28,8 @@ _SINGLE = sum(bit for code, bit in BITS.items() if "<" not in code)
 """Types of single values, to which a constant may be cast."""
 _NOT_CAST = (BOOLEAN, DATE, TIMESTAMP)
 """Types of constants that Spark casts no more than fields."""
+_CONSTANT_FORMATS = {"to_number": 1, "try_to_number": 1}
+"""Functions with a format that is a constant, which no text of the probe is → the position of that argument."""
 _STANDS_FOR = {"smallint": "tinyint", "decimal(5,0)": "decimal(10,2)"}
 """Types that were not probed in pairs → types that behave alike."""
 
@@ -52,6 +54,9 @@ def result_type(name: str, args: Sequence[BoundNode]) -> pa.DataType:
     shape = shapes.get(str(len(args)))
     if shape is None:
         raise MisuseError(count_message(name, shapes, len(args)), hint=COUNT_HINTS.get((name, len(args))))
+    at = _CONSTANT_FORMATS.get(name)
+    if at is not None and not (args[at].is_literal or args[at].constant):
+        raise MisuseError(refusal_message(name, at, args[at].type, BITS[CONSTANT_TEXT]))
     type_ = _result(name, shape, [_to_argument(arg) for arg in args]) if shape else NULL
     derived = derive_type(name, args)
     return type_ if derived is None else derived
