@@ -25,7 +25,6 @@ REASONS = {
     "etl.delivery.replay_buffer": "belongs to delivery, below Spark",
     "etl.expressions.calls.search_calls": "one of the modules that read calls, each a group of functions",
     "etl.expressions.dataframes": "the part for PySpark, which nothing else of the package imports",
-    "etl.expressions.library.flink.times.zones": "time zones as Flink names them",
     "etl.expressions.values.longer_texts": "values of columns, below the functions of the library",
     "etl.inference.grok.pattern_parts": "belongs to grok; what imports it is for all parsers",
     "etl.rules.correlation.sliding_windows": "the part of the evaluation that is about time, for its laws",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from threading import Thread
 from types import TracebackType
 from typing import Any, Self
@@ -32,6 +33,7 @@ class ObjectStore:
         app = moto.DomainDispatcherApplication(moto.create_backend_app)
         self._server = make_server(HOST, 0, app, threaded=True, request_handler=moto.MotoRequestHandler)
         self._thread = Thread(target=self._server.serve_forever, args=(POLL_SECONDS,), name="object store", daemon=True)
+        self._clients = ExitStack()
 
     @property
     def address(self) -> str:
@@ -49,14 +51,15 @@ class ObjectStore:
         return {**self.login, "AWS_ENDPOINT_URL": f"http://{self.address}"}
 
     def client(self, service: str = "s3") -> Any:
-        """A client that asks nobody but this server."""
-        return _client(self.address, service)
+        """A client that asks nobody but this server, closed with it."""
+        return self._clients.enter_context(closing(_client(self.address, service)))
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._clients.close()  # a connection that only garbage collection closes fails the last test of the process
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -68,10 +71,11 @@ class StoreProcess:
     def __init__(self) -> None:
         self.port = ports.free()[0]
         self.address = f"{HOST}:{self.port}"
+        self._clients = ExitStack()
 
     def client(self) -> Any:
-        """A client that asks nobody but this server."""
-        return _client(self.address, "s3")
+        """A client that asks nobody but this server, closed with it."""
+        return self._clients.enter_context(closing(_client(self.address, "s3")))
 
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "moto.server", "-H", HOST, "-p", str(self.port)]
@@ -83,6 +87,7 @@ class StoreProcess:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._clients.close()
         self._process.kill()
         self._process.wait()
 
