@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 MAX_HANDSHAKES = 256
-"""Handshakes at the same time; an entry needs up to 300 KiB. A client that is quick needs a few milliseconds of this process."""
+"""Handshakes at the same time; each takes up to 300 KiB. That of a quick client takes a few milliseconds."""
 
 MIN_SECONDS = 1.0
 """How long a handshake may always take, however many clients wait: a thousand clients that connect at once are all served."""

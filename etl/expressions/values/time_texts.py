@@ -67,8 +67,11 @@ def _week_of_month(times: Any) -> Any:
     """The number of the week that begins on Sunday; the first one has the first day of the month."""
     day = pc.day(times)
     before = pc.subtract(pc.add(_week_day(times), 35), day)  # 35: no negative number is divided
-    first = pc.subtract(before, pc.multiply(pc.divide(before, 7), 7))
-    return pc.add(pc.divide(pc.add(pc.subtract(day, 1), first), 7), 1)
+    return pc.add(pc.divide(pc.add(pc.subtract(day, 1), _rest_of_seven(before)), 7), 1)
+
+
+def _rest_of_seven(numbers: Any) -> Any:
+    return pc.subtract(numbers, pc.multiply(pc.divide(numbers, 7), 7))
 
 
 def _since(unit: Literal["second", "day"]) -> Callable[[Any], Any]:
@@ -176,11 +179,6 @@ _JAVA_NUMBERS: dict[str, tuple[int, int, Callable[[Any], Any]]] = {
     "A": (9, _MILLI, lambda times: pc.divide(_since("day")(times), 1000)),
 }
 """Letters that only ``DateTimeFormatter`` has."""
-
-
-def _rest_of_seven(numbers: Any) -> Any:
-    return pc.subtract(numbers, pc.multiply(pc.divide(numbers, 7), 7))
-
 
 _ZONES = {"X": "Z", "XX": "Z", "XXX": "Z", "x": "+00", "xx": "+0000", "xxx": "+00:00", "Z": "+0000", "ZZZ": "+0000", "z": "UTC",
           "zzz": "UTC", "VV": "UTC"}  # fmt: skip
