@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from running import Etl
 
 from etl.catalogue import installed
 from etl.migration.draft import Draft
+from etl.migration.ingest.painless.python_times import TimeFormatter, time_text
+from etl.migration.ingest.painless.runtime import call as as_java
 from etl.migration.ingest.painless.runtime import rounds
 from etl.migration.ingest.pipeline import IngestImport
 from etl.migration.sampling import json_members
@@ -156,6 +159,7 @@ def test_a_script_is_one_step() -> None:
         ({"gsub": {"field": "message", "pattern": "(", "replacement": ""}}, "is not a regular expression"),
         ({"sort": {"field": "message"}}, "takes an array"),
         ({"script": {"source": "ctx.a = new Random()"}}, "new Random(…) in Painless"),
+        ({"script": {"source": "ctx.a = ctx.b >>> 3"}}, ">>> in Painless"),
     ],
 )
 def test_what_has_no_counterpart_is_said_at_its_place(processor: Any, reason: str) -> None:
@@ -618,3 +622,20 @@ def test_a_pipeline_that_may_be_missing() -> None:
     assert steps(
         {"pipeline": {"name": "other@custom", "ignore_missing_pipeline": True}}, {"set": {"field": "a", "value": "x"}}
     ) == [{"type": "set", "fields": {"a": "'x'"}}]
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (
+            time_text(datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=-5, minutes=-30)))),
+            "2026-01-02T03:04:05-05:30",
+        ),
+        (time_text(datetime(2026, 1, 2, microsecond=600_000, tzinfo=UTC)), "2026-01-02T00:00:00.600Z"),
+        (TimeFormatter("yyyyMMdd SSS").format(datetime(2026, 1, 2, microsecond=202_601)), "20260102 202"),
+        ([as_java(timedelta(seconds=-90), f"to{name}") for name in ("Minutes", "Hours", "Days")], [-1, 0, 0]),
+        ([as_java(timedelta(days=1, minutes=61), f"to{name}") for name in ("Minutes", "Hours", "Days")], [1501, 25, 1]),
+    ],
+)
+def test_times_and_durations_are_those_of_java(found: Any, expected: Any) -> None:
+    assert found == expected

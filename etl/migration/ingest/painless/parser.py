@@ -298,12 +298,15 @@ class _Parser(TokenReader):
         return node
 
     def shift(self) -> str:
-        """``<<``, ``>>`` or ``>>>``, whose tokens are single because of types such as ``List<List<String>>``."""
+        """``<<`` or ``>>``, whose tokens are single because of types such as ``List<List<String>>``. Raises NoCounterpartError
+        for ``>>>``, whose result depends on the width of the number."""
         for symbol in "<>":
             count = 0
             while self.peek(count) == ("sign", symbol):
                 count += 1
-            if count > 1:
+            if count > 2:
+                raise NoCounterpartError(f"{symbol * count} in Painless")
+            if count == 2:
                 self.at += count
                 return symbol * 2
         return ""

@@ -12,29 +12,27 @@ from zoneinfo import ZoneInfo
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Format:
+class TimeFormatter:
     """A pattern of ``DateTimeFormatter``."""
 
     def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
-        self.form = "".join(_directive(found[0]) for found in _PARTS.finditer(pattern))
+        self._parts = [found[0] for found in _PARTS.finditer(pattern)]
+        self._form = "".join(map(_directive, self._parts))
 
     def parse(self, value: str) -> datetime:
-        return datetime.strptime(re.sub(r"(?<=\.\d{6})\d+", "", value), self.form)
+        return datetime.strptime(re.sub(r"(?<=\.\d{6})\d+", "", value), self._form)
 
     def format(self, value: datetime) -> str:
-        found = value.strftime(self.form)
-        digits = re.search("S+", self.pattern)
-        if digits is None:
-            return found
-        return found.replace(f"{value.microsecond:06d}", f"{value.microsecond:06d}"[: len(digits[0])].ljust(len(digits[0]), "0"))
+        micros = f"{value.microsecond:06d}"
+        digits = (micros[: len(one)].ljust(len(one), "0") if one[0] == "S" else _directive(one) for one in self._parts)
+        return value.strftime("".join(digits))
 
 
-class HttpFormat(Format):
+class Rfc1123Formatter(TimeFormatter):
     """``RFC_1123_DATE_TIME``."""
 
     def __init__(self) -> None:
-        self.pattern = "EEE, dd MMM yyyy HH:mm:ss z"
+        super().__init__("")
 
     def parse(self, value: str) -> datetime:
         return parsedate_to_datetime(value)
@@ -43,11 +41,11 @@ class HttpFormat(Format):
         return value.astimezone(UTC).strftime("%a, %-d %b %Y %H:%M:%S GMT")
 
 
-class IsoFormat(Format):
+class IsoFormatter(TimeFormatter):
     """The formats of ISO 8601."""
 
     def __init__(self) -> None:
-        self.pattern = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+        super().__init__("")
 
     def parse(self, value: str) -> datetime:
         return iso_time(value)
@@ -56,7 +54,7 @@ class IsoFormat(Format):
         return time_text(value)
 
 
-class Unit:
+class TimeUnit:
     """A unit of ``ChronoUnit``."""
 
     def __init__(self, microseconds: float) -> None:
@@ -94,8 +92,8 @@ def time_text(value: datetime) -> str:
     """A time as Java writes it: ``2026-01-02T03:04:05.600Z``."""
     micros = f"{value.microsecond:06d}"
     digits = "" if not value.microsecond else f".{micros[:3] if micros.endswith('000') else micros}"
-    zone = "" if value.tzinfo is None else "Z" if not value.utcoffset() else value.strftime("%:z")
-    return f"{value:%Y-%m-%dT%H:%M:%S}{digits}{zone}"
+    offset = "" if value.tzinfo is None else "Z" if not value.utcoffset() else value.isoformat()[-6:]
+    return f"{value:%Y-%m-%dT%H:%M:%S}{digits}{offset}"
 
 
 def iso_time(value: Any) -> datetime:
@@ -129,7 +127,7 @@ def zone(name: str) -> tzinfo:
         raise ValueError(f"{name!r} is not a zone") from error
 
 
-def _parsed(value: Any, form: Format | None = None) -> datetime:
+def _parsed(value: Any, form: TimeFormatter | None = None) -> datetime:
     return iso_time(value) if form is None or isinstance(value, datetime) else form.parse(value)
 
 
@@ -141,7 +139,13 @@ def _milliseconds(value: datetime) -> int:
     return (as_time(value) - _EPOCH) // timedelta(milliseconds=1)
 
 
-def _zoned(value: Any, form: Format | None = None) -> datetime:
+def _whole(value: timedelta, size: int) -> int:
+    """A duration in units of ``size`` seconds, cut toward zero as Java does."""
+    seconds = value // timedelta(seconds=1)
+    return seconds // size if seconds >= 0 else -(-seconds // size)
+
+
+def _zoned(value: Any, form: TimeFormatter | None = None) -> datetime:
     found = _parsed(value, form)
     if found.tzinfo is None:
         raise ValueError(f"{value!r} has no zone")
@@ -157,7 +161,7 @@ TIME_STATICS: Mapping[str, Callable[..., Any]] = {
     "Instant.ofEpochMilli": from_milliseconds,
     "Instant.ofEpochSecond": lambda value, nanoseconds=0: _EPOCH + timedelta(seconds=value, microseconds=nanoseconds // 1000),
     **dict.fromkeys(("ZoneId.of", "ZoneOffset.of"), zone),
-    "DateTimeFormatter.ofPattern": lambda pattern, *_: Format(pattern),
+    "DateTimeFormatter.ofPattern": lambda pattern, *_: TimeFormatter(pattern),
     "Duration.between": lambda one, other: as_time(other) - as_time(one),
 }
 """Static methods by class and name."""
@@ -165,10 +169,10 @@ TIME_STATICS: Mapping[str, Callable[..., Any]] = {
 _UNITS = {"NANOS": 0.001, "MICROS": 1, "MILLIS": 1e3, "SECONDS": 1e6, "MINUTES": 6e7, "HOURS": 3.6e9, "DAYS": 8.64e10}
 
 CONSTANTS: Mapping[str, Any] = {
-    **{f"ChronoUnit.{name}": Unit(size) for name, size in _UNITS.items()},
-    "DateTimeFormatter.RFC_1123_DATE_TIME": HttpFormat(),
+    **{f"ChronoUnit.{name}": TimeUnit(size) for name, size in _UNITS.items()},
+    "DateTimeFormatter.RFC_1123_DATE_TIME": Rfc1123Formatter(),
     **{
-        f"DateTimeFormatter.{name}": IsoFormat()
+        f"DateTimeFormatter.{name}": IsoFormatter()
         for name in ("ISO_INSTANT", "ISO_DATE_TIME", "ISO_OFFSET_DATE_TIME", "ISO_ZONED_DATE_TIME", "ISO_LOCAL_DATE_TIME")
     },
     "ZoneOffset.UTC": UTC,
@@ -207,17 +211,17 @@ TIME_METHODS: Sequence[tuple[type, Mapping[str, Callable[..., Any]]]] = (
             "toString": time_text,
         },
     ),
-    (Format, {"format": lambda x, value: x.format(value), "parse": lambda x, value: x.parse(value)}),
-    (Unit, {"between": Unit.between}),
+    (TimeFormatter, {"format": lambda x, value: x.format(value), "parse": lambda x, value: x.parse(value)}),
+    (TimeUnit, {"between": TimeUnit.between}),
     (
         timedelta,
         {
             "toMillis": lambda x: x // timedelta(milliseconds=1),
             "toNanos": lambda x: x // timedelta(microseconds=1) * 1000,
             **dict.fromkeys(("getSeconds", "toSeconds"), lambda x: x // timedelta(seconds=1)),
-            "toMinutes": lambda x: x // timedelta(minutes=1),
-            "toHours": lambda x: x // timedelta(hours=1),
-            "toDays": lambda x: x.days,
+            "toMinutes": lambda x: _whole(x, 60),
+            "toHours": lambda x: _whole(x, 3600),
+            "toDays": lambda x: _whole(x, 86400),
         },
     ),
 )
