@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import open_sockets
 import pyarrow as pa
 import pytest
 from hypothesis import settings
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from etl.running.shared_session import SharedSession
 
 pytest_plugins = ["forked_workers", "servers.fixtures"]
+
+open_sockets.record()
 
 settings.register_profile("ci", derandomize=True)  # the same examples every time: a red run is a change's fault
 if os.environ.get("CI"):
