@@ -34,6 +34,10 @@ READ_BYTES = 1 << 20
 _LOOK_SECONDS = 0.25
 """Seconds between two looks whether the run ends."""
 
+_QUICK_ACK = getattr(socket, "TCP_QUICKACK", None)
+"""Option of Linux: a broker with Nagle's algorithm, as Mosquitto is by default, sends its next small packet when the one before
+is acknowledged, which the system puts off for up to 40 ms. It holds for the packets that have arrived only."""
+
 _SEND_BYTES = 256 << 10
 _RECEIVE_BUFFER_BYTES = 4 << 20
 _MAX_HANDSHAKE_BYTES = 1 << 20
@@ -126,6 +130,9 @@ class Connection:
         if not data:
             raise ConnectionError(f"mqtt: {self.name} has closed the connection")
         self._received_at = time.monotonic()
+        if _QUICK_ACK is not None:
+            with suppress(OSError):  # the broker has reset the connection: the next read says so
+                self.sock.setsockopt(socket.IPPROTO_TCP, _QUICK_ACK, 1)
         return data
 
 

@@ -31,7 +31,8 @@ IdsAfter = Callable[[int], "Array"]
 
 
 class PacketIds:
-    """The identifiers of a client's session. One thread connects and subscribes, another records: each change is made alone."""
+    """The identifiers of a client's session. One thread connects and subscribes, one records messages, one releases: each change
+    is made alone."""
 
     def __init__(self, folder: str, client: str, syncs: bool) -> None:
         import numpy as np
@@ -72,30 +73,53 @@ class PacketIds:
             self.filters = tuple(filters)
             self._compact()
 
-    def record(self, added: Array, released: Array, end: int) -> None:
-        """Record identifiers of stored messages, and of those that the broker has released; ``end`` is the end of the journal.
+    def record(self, added: Array, end: int) -> None:
+        """Record identifiers of stored messages; ``end`` is the end of the journal. An OSError means that none is recorded.
 
-        An OSError, such as of a full disk, means that neither may be acknowledged.
+        No sync: after a loss of power the journal has what is missing here.
         """
-        if not (len(added) or len(released)):
+        if not len(added):
             return
         with self._changes:
             self.are_stored[added] = True
-            self.are_stored[released] = False
             self._at = end
             if self._size > _COMPACT_BYTES:
                 self._compact()
             else:
-                self._append({"at": end, "add": added.tolist(), "drop": released.tolist()}, syncs=len(released) > 0)
+                self._append({"at": end, "add": added.tolist()})
 
-    def _append(self, entry: dict[str, Any], *, syncs: bool) -> None:
+    def release(self, released: Array) -> None:
+        """Record identifiers that the broker has released. An OSError means that none of these releases may be answered.
+
+        The journal is not read from a later position on: that of these messages was recorded before their PUBREC was sent.
+        """
+        with self._changes:
+            self.are_stored[released] = False
+            if self._size > _COMPACT_BYTES:
+                self._compact()
+                return
+            self._append({"at": self._at, "drop": released.tolist()})
+            file = os.dup(self._file) if self._syncs else -1
+        if file >= 0:
+            self._sync(file)
+
+    def _sync(self, file: int) -> None:
+        """Sync a file and close it. Messages are recorded meanwhile: a sync takes long."""
+        try:
+            os.fsync(file)
+        except OSError:
+            with self._changes:
+                self._size = _COMPACT_BYTES + 1  # the system may have dropped what was not written: the next entry is a new file
+            raise
+        finally:
+            os.close(file)
+
+    def _append(self, entry: dict[str, Any]) -> None:
         line = f"{json.dumps(entry, separators=(',', ':'))}\n".encode()
         try:
             written = os.write(self._file, line)
             if written < len(line) and os.write(self._file, line[written:]) < len(line) - written:  # the second one says why
                 raise OSError(errno.EIO, "only a part of the line was written")
-            if syncs and self._syncs:
-                os.fsync(self._file)
         except OSError:
             os.ftruncate(self._file, self._size)
             raise

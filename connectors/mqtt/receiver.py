@@ -1,7 +1,7 @@
 """Receives the messages of a session from `start` to `stop`, and writes the journal of a folder.
 
-One thread connects, reads and sends acknowledgements; the thread of `SessionCommits` stores. While the journal or the disk is
-full, the connection is not read, nothing is acknowledged, and the broker waits.
+One thread connects, reads and sends acknowledgements; the threads of `SessionCommits` and `ReleaseCommits` store. While the
+journal or the disk is full, the connection is not read, nothing is acknowledged, and the broker waits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from connectors.mqtt.packets import (
     DISCONNECT,
     PINGRESP,
     PUBACK_BYTE,
-    PUBCOMP_BYTE,
     PUBREC_BYTE,
     REASON_TEXT,
     RECEIVE_MAXIMUM,
@@ -45,6 +44,7 @@ from connectors.mqtt.packets import (
 )
 from connectors.mqtt.publishes import VERSION_5, ids_after
 from connectors.mqtt.reasons import FAILURE, reason_of
+from connectors.mqtt.release_commits import ReleaseCommits
 from connectors.mqtt.session_commits import MAX_GROUP_BYTES, Received, SessionCommits
 from connectors.shared.journal.event_blocks import Sender
 from connectors.shared.journal.options import JournalOptions
@@ -55,6 +55,12 @@ from etl.api import ComponentError, replace_file
 CLIENT_FILE = "client-id"
 MAX_WAITING_BYTES = 2 * MAX_GROUP_BYTES
 """Bytes of packets in memory that are not stored yet, beyond which the connection is not read."""
+
+_GATHERED_BYTES = 256 << 10
+_MAX_GATHER_SECONDS = 0.005
+_SYNCS_OF_GATHERING = 0.25
+"""Brokers send releases and messages one by one: after the first, others are awaited for this share of the time that the last
+group took to be stored, so that they do not wait for the sync of the first, up to these seconds or bytes."""
 
 _ROUND_SECONDS = 0.25
 _STOP_SECONDS = 5.0
@@ -110,6 +116,8 @@ class MqttReceiver:
             stack.callback(os.close, self._wake_end)
             self._commits = SessionCommits(journal, self._ids, self._wake)
             stack.callback(self._commits.close)
+            self._releases = ReleaseCommits(self._ids, self._wake)
+            stack.callback(self._releases.close)
             self._begin()
             self._closing = stack.pop_all()
         self._thread.start()
@@ -161,7 +169,7 @@ class MqttReceiver:
             return False
         self._connection, welcome, rest = answer
         self._is_subscribed = False
-        self._commits.take_acknowledgements()  # of an earlier connection, whose broker sends these messages again
+        self._take_acknowledgements()  # of an earlier connection, whose broker sends these messages again
         if not welcome.has_session:
             if not self._is_first and not options.clean_start:
                 log.warning("mqtt: %s has no session of %s any more: messages may be lost", self._connection.name, self._client)
@@ -210,7 +218,7 @@ class MqttReceiver:
             try:
                 if self._connection is None:
                     self._pause()
-                    if not self._commits.wait_until_stored() or self._stopping.is_set() or not self._connect():
+                    if not self._wait_until_stored() or self._stopping.is_set() or not self._connect():
                         continue
                 self._round()
             except (OSError, ComponentError) as error:
@@ -228,20 +236,41 @@ class MqttReceiver:
 
     def _round(self) -> None:
         assert self._connection is not None
-        self._connection.send(self._commits.take_acknowledgements())
+        self._connection.send(self._take_acknowledgements())
         reads = self._commits.waiting_bytes < MAX_WAITING_BYTES
         data = self._connection.round(_ROUND_SECONDS, reads=reads, wake=[self._wakes])
         with suppress(BlockingIOError):
             os.read(self._wakes, 1 << 12)
-        self._take(data)
+        if data:
+            self._gather(data)
+
+    def _gather(self, data: bytes) -> None:
+        """Take what has arrived, with what follows it at once."""
+        assert self._connection is not None
+        last_seconds = max(self._commits.last_seconds, self._releases.last_seconds)
+        until = time.monotonic() + min(last_seconds * _SYNCS_OF_GATHERING, _MAX_GATHER_SECONDS)
+        parts, size = [data], len(data)
+        try:
+            while parts[-1] and size < _GATHERED_BYTES and (left := until - time.monotonic()) > 0:
+                parts.append(self._connection.round(left))
+                size += len(parts[-1])
+        finally:
+            self._take(b"".join(parts))  # also if the connection ends meanwhile
+
+    def _take_acknowledgements(self) -> bytes:
+        return self._commits.take_acknowledgements() + self._releases.take_acknowledgements()
+
+    def _wait_until_stored(self, seconds: float | None = None) -> bool:
+        return self._commits.wait_until_stored(seconds) and self._releases.wait_until_stored(seconds)
 
     def _finish(self) -> None:
         """Store what has arrived, and send its acknowledgements."""
-        self._commits.wait_until_stored(_STOP_SECONDS)
+        self._wait_until_stored(_STOP_SECONDS)
         self._commits.stop()
+        self._releases.stop()
         if self._connection is None:
             return
-        self._connection.send(self._commits.take_acknowledgements())
+        self._connection.send(self._take_acknowledgements())
         until = time.monotonic() + _STOP_SECONDS
         while self._connection.has_unsent and time.monotonic() < until:
             self._connection.round(_ROUND_SECONDS, reads=False)
@@ -254,6 +283,8 @@ class MqttReceiver:
         except ProtocolError as error:
             raise ConnectionError(f"mqtt: {self._name}: {error}") from error
         received = self._receive(packets)
+        if len(packets.released):
+            self._releases.add(packets.released)
         if received.acknowledgements or received.rejects or received.spans.shape[1]:
             self._commits.add(received, self._sender)
         for packet in packets.others:
@@ -299,12 +330,12 @@ class MqttReceiver:
         self._seen_ids[packets.released] = False
         is_acknowledged = (flags & _QOS) > 0
         first_bytes = np.where(is_exact[is_acknowledged], PUBREC_BYTE, PUBACK_BYTE)
-        acknowledgements = encode_answers(first_bytes, ids[is_acknowledged]) + encode_answers(PUBCOMP_BYTE, packets.released)
+        acknowledgements = encode_answers(first_bytes, ids[is_acknowledged])
         rejects = packets.rejects
         if rejects:  # a packet without bytes stands for each of them
             of_rejects = np.flatnonzero(packets.published[1] == packets.published[0])
             rejects = [one for one, at in zip(rejects, of_rejects, strict=True) if not is_repeated[at]]
-        return Received(packets.data, packets.published[:2, is_stored], rejects, acknowledgements, added, packets.released)
+        return Received(packets.data, packets.published[:2, is_stored], rejects, acknowledgements, added)
 
     def _wake(self) -> None:
         with suppress(BlockingIOError):

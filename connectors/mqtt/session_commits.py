@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,9 +43,6 @@ class Received:
     added: Array
     """Packet identifiers of the messages of QoS 2."""
 
-    released: Array
-    """Packet identifiers that the broker has released."""
-
 
 @dataclass
 class _Group:
@@ -52,14 +50,14 @@ class _Group:
     frames: list[Frames] = field(default_factory=list)
     acknowledgements: list[bytes] = field(default_factory=list)
     added: list[Array] = field(default_factory=list)
-    released: list[Array] = field(default_factory=list)
     bytes: int = 0
+    begun: float = 0.0
+    """When it was submitted, by the clock of `time.monotonic`."""
 
     def add(self, received: Received) -> None:
         self.frames.append(Frames(received.data, [received.spans], received.rejects))
         self.acknowledgements.append(received.acknowledgements)
         self.added.append(received.added)
-        self.released.append(received.released)
         self.bytes += len(received.data)
 
     def merged(self) -> Frames:
@@ -87,6 +85,8 @@ class SessionCommits:
         self._running: _Group | None = None
         self._ready: list[bytes] = []
         self._stopping = threading.Event()
+        self.last_seconds = 0.0
+        """How long the last group took."""
 
     @property
     def waiting_bytes(self) -> int:
@@ -130,6 +130,7 @@ class SessionCommits:
     def _submit(self) -> None:
         group = self._running
         assert group is not None
+        group.begun = time.monotonic()
         self._commits.add(group.merged(), [group.sender], None, partial(self._stored, group))
 
     def _stored(self, group: _Group, problem: str) -> None:
@@ -140,6 +141,7 @@ class SessionCommits:
             return
         if not self._record(group):
             return
+        self.last_seconds = time.monotonic() - group.begun
         with self._lock:
             self._ready += group.acknowledgements
             self._running, self._next = self._next, None
@@ -152,10 +154,10 @@ class SessionCommits:
     def _record(self, group: _Group) -> bool:
         import numpy as np
 
-        added, released = np.concatenate(group.added), np.concatenate(group.released)
+        added = np.concatenate(group.added)
         while True:
             try:
-                self._ids.record(added, released, self._journal.end)
+                self._ids.record(added, self._journal.end)
                 return True
             except OSError as error:
                 log.warning(

@@ -18,8 +18,9 @@ from servers.brokers.mosquitto_server import Mosquitto
 from servers.certificates import Certificates
 from source_events import receiving
 
-from connectors.mqtt import packet_ids, packets, receiver, session_commits
+from connectors.mqtt import packet_ids, packets, receiver, release_commits, session_commits
 from connectors.mqtt.connection import RefusedError, connect_until
+from connectors.mqtt.packet_ids import PacketIds
 from connectors.mqtt.packets import Login
 from connectors.shared.journal.reader import Journal
 from connectors.shared.journal.writer import JournalWriter
@@ -461,6 +462,100 @@ def test_a_full_disk_of_identifiers_delays_the_answer(tmp_path: Path, monkeypatc
             wait_stored(source, 1)
 
     assert messages(source) == ["a"]
+
+
+def qos_2_messages(client: Client, count: int) -> None:
+    """Send messages of QoS 2, and wait for PUBREC."""
+    client.welcome()
+    client.subscribe()
+    client.sock.sendall(b"".join(publish_packet(b"m%d" % number, number, 4) for number in range(1, count + 1)))
+    assert answered(client, count) == [(5, number) for number in range(1, count + 1)]
+
+
+def release_packet(number: int) -> bytes:
+    return b"\x62\x02" + number.to_bytes(2, "big")
+
+
+def test_releases_that_come_one_by_one_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count, syncs, done = 2000, list[int](), threading.Event()
+
+    def slow_sync(ids: PacketIds, file: int) -> None:
+        os.close(file)
+        syncs.append(file)
+        time.sleep(0.02)
+
+    def script(client: Client) -> None:
+        qos_2_messages(client, count)
+        client.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for number in range(1, count + 1):
+            client.sock.sendall(release_packet(number))
+        assert answered(client, count) == [(7, number) for number in range(1, count + 1)]
+        done.set()
+        client.packet()
+
+    monkeypatch.setattr(PacketIds, "_sync", slow_sync)
+    with played(script) as address:
+        source = create_source(tmp_path, address, qos=2)
+        with receiving(source):
+            wait_for(done.is_set, what="PUBCOMP for each release")
+
+    assert 0 < len(syncs) < count / 4
+
+
+def test_messages_are_stored_while_releases_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end, answers = threading.Event(), threading.Event(), list[tuple[int, int]]()
+
+    def waiting_sync(ids: PacketIds, file: int) -> None:
+        os.close(file)
+        begun.set()
+        assert may_end.wait(100)
+
+    def script(client: Client) -> None:
+        qos_2_messages(client, 1)
+        client.sock.sendall(release_packet(1))
+        assert begun.wait(100)
+        client.sock.sendall(publish_packet(b"m2", 2, 4))
+        answers.extend(answered(client, 1))
+        may_end.set()
+        answers.extend(answered(client, 1))
+        client.packet()
+
+    monkeypatch.setattr(PacketIds, "_sync", waiting_sync)
+    with played(script) as address:
+        source = create_source(tmp_path, address, qos=2)
+        with receiving(source):
+            wait_for(lambda: len(answers) == 2, what="both answers")
+
+    assert answers == [(5, 2), (7, 1)]
+    assert messages(source) == ["m1", "m2"]
+
+
+def test_a_release_that_cannot_be_recorded_is_not_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    release, failures, done = PacketIds.release, [OSError(28, "No space left on device")], threading.Event()
+
+    def failing(ids: PacketIds, released: Any) -> None:
+        if failures:
+            raise failures.pop()
+        release(ids, released)
+
+    def script(client: Client) -> None:
+        qos_2_messages(client, 1)
+        client.sock.sendall(release_packet(1))
+        assert answered(client, 1) == [(7, 1)]
+        assert not failures
+        done.set()
+        client.packet()
+
+    monkeypatch.setattr(PacketIds, "release", failing)
+    monkeypatch.setattr(release_commits, "RETRY_SECONDS", 0.02)
+    with played(script) as address:
+        source = create_source(tmp_path, address, qos=2)
+        with receiving(source):
+            wait_for(done.is_set, what="PUBCOMP")
+
+    assert "mqtt: releases cannot be written; retrying: No space left on device" in caplog.text
 
 
 def test_findings(tmp_path: Path) -> None:
