@@ -13,7 +13,9 @@ from jobs_and_client import LOOPBACK, Client, Jobs
 from running import Etl, wait_for
 from servers.certificates import Certificates
 from servers.command import run
+from slow_clients import SlowClients
 
+from etl import tls_listener
 from etl.api import EtlError
 from etl.cli.server.connection import Connection
 from etl.server.access import MAX_BODY_BYTES, Access
@@ -269,6 +271,20 @@ def test_clients_check_the_certificate_of_the_server(jobs: Jobs, tmp_path: Path,
         listening(create_app(jobs.server), LOOPBACK, Tls(made.server.certificate, tmp_path / "key.pem")),
     ):
         pass
+
+
+@pytest.mark.parametrize(("head_seconds", "min_seconds", "ended"), [(3.0, 1.0, 300), (1000.0, 0.1, 40)], ids=["time", "number"])
+def test_slow_tls_handshakes_are_limited_and_keep_nobody_out(
+    jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head_seconds: float, min_seconds: float, ended: int
+) -> None:
+    made = Certificates(tmp_path / "certificates")
+    monkeypatch.setattr(ServerProtocol, "head_seconds", head_seconds)
+    monkeypatch.setattr(tls_listener, "MIN_SECONDS", min_seconds)
+    monkeypatch.setenv("SSL_CERT_FILE", str(made.authority))
+    tls = Tls(made.server.certificate, made.server.key)
+    with listening(create_app(jobs.server), LOOPBACK, tls) as address, SlowClients(address.port, 300) as slow:
+        wait_for(lambda: slow.ended >= ended, 50, "the end of the slow handshakes")
+        assert Connection.of(f"https://localhost:{address.port}").get("/api/pipelines")["pipelines"] == []
 
 
 def test_a_key_with_a_passphrase_is_refused_without_a_question(jobs: Jobs, tmp_path: Path) -> None:
