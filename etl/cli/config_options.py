@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -73,6 +74,16 @@ def check_new_file(target: Path, force: bool) -> None:
         raise click.UsageError(f"{target}: there is no folder {str(target.parent)!r}")
     if target.is_file() and not force:
         raise click.UsageError(f"{target} exists already: choose another name, or replace it with --force")
+
+
+def ask(question: str, otherwise: str) -> None:
+    """Raise EtlError with ``otherwise`` unless the user says yes, UsageError where nobody can answer."""
+    from etl.api import EtlError
+
+    if not sys.stdin.isatty():
+        raise click.UsageError("there is no terminal to confirm on: give --yes")
+    if not click.confirm(question, err=True):
+        raise EtlError(otherwise)
 
 
 def load_environment(env_file: str | None) -> Mapping[str, str]:

@@ -46,7 +46,13 @@ Examples:
 @click.command("test", epilog=EXAMPLES)
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
 @click.option("-k", "requested", multiple=True, metavar="NAME", help="Only tests whose name contains NAME; may be repeated.")
-@click.option("--junit", "report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write results as XML.")
+@click.option(
+    "--junit",
+    "report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write results as JUnit XML; an earlier report is replaced.",
+)
 @click.option("--update", "updates", is_flag=True, help="Write what comes out into the files as what is expected.")
 @add_config_options
 def command(
@@ -62,6 +68,8 @@ def command(
     PATHS are pipelines, files named *_test.yaml, folders and recipes. Spark is started, once, only when a test looks
     at what a window or another step of Spark's gives. A test that expects nothing prints what comes out.
     """
+    if report:
+        _prepare_report(report)
     files = test_files(paths)
     suites, problems = _suites(files, load_environment(env_file), overrides)
     print_text(problems, err=True)
@@ -81,6 +89,18 @@ def command(
     click.echo(_summary(results, time.monotonic() - began), err=True)
     if broken or not all(one.passed or one.updated for one in results):
         click.get_current_context().exit(1)
+
+
+def _prepare_report(path: Path) -> None:
+    """Make the report's folder, before any test runs. Raises UsageError for a file that is not a report: it would be lost."""
+    from etl.testing.junit import is_replaceable
+
+    if not is_replaceable(path):
+        raise click.UsageError(
+            f"--junit {path}: the file exists and is no JUnit report: choose another name, or remove it; tests are named "
+            "without --junit"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
 
 
 def test_files(paths: Sequence[str]) -> list[Path]:

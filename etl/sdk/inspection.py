@@ -43,7 +43,7 @@ class Graph:
         self.svg = svg
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the picture to a file, ``….svg``."""
+        """Write the picture to a file, ``….svg``; one that exists is replaced."""
         from pathlib import Path
 
         Path(path).write_text(self.svg, encoding="utf-8")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from errno import EEXIST
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from etl.sdk.call_site import Site, call_site
@@ -66,13 +68,13 @@ class Pipeline(Inspectable):
         """This pipeline with more outputs."""
         return Pipeline(_with_outputs(self._whole, outputs))
 
-    def to_yaml(self, path: str | PathLike[str] | None = None) -> str:
+    def to_yaml(self, path: str | PathLike[str] | None = None, *, overwrite: bool = False) -> str:
         """The YAML file that says the same; with ``path`` also written there.
 
-        Values are written as they were given: a secret stays out of the file if it is given as ``${NAME}``.
+        Values are written as they were given: a secret stays out of the file if it is given as ``${NAME}``. A file with the same
+        text is left as it is. Raises FileExistsError for a file with any other text, such as one that a user has edited, unless
+        ``overwrite`` is true.
         """
-        from pathlib import Path
-
         from etl.config.document.yaml_text import yaml_text
         from etl.sdk.assembly import assemble
 
@@ -81,7 +83,7 @@ class Pipeline(Inspectable):
             value["functions"] = relocate(value["functions"], Path(self._whole.site.file).parent, Path(path).parent)
         text = yaml_text(value)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            _write_pipeline_file(Path(path), text, overwrite)
         return text
 
     def run_tests(self, env: Mapping[str, str] | None = None) -> list[Result]:
@@ -228,3 +230,17 @@ def _with_outputs(definition: Definition, outputs: Sequence[Output | Stream | De
         else:
             raise TypeError(f"a pipeline is made of streams, their sinks and tables, and not of {type(one).__name__}")
     return definition
+
+
+def _write_pipeline_file(path: Path, text: str, overwrite: bool) -> None:
+    """Write a pipeline file, unless it has the text already. Raises FileExistsError for another text, without ``overwrite``."""
+    written = text.encode()
+    if path.is_file() and not overwrite:
+        found = path.read_bytes()
+        if found == written:
+            return
+        if found:
+            raise FileExistsError(
+                EEXIST, "the file exists with other content: choose another name, or replace it with overwrite=True", str(path)
+            )
+    path.write_bytes(written)

@@ -188,7 +188,7 @@ class PipelineRun:
         session.sparkContext.setLocalProperty(POOL, self.plan.pipeline)  # threads of its queries inherit it
         with name_logs(self.plan.pipeline), commits.run_drains(self.state.root / "staging" / self.id, self.totals) as drains:
             self._run(self._queries(session, commits), drains)
-            while not (self._failed or self.signals.queries_end.is_set() or all(drain.settled for drain in drains)):
+            while not (self._failed or self.signals.queries_end.is_set() or all(drain.is_settled for drain in drains)):
                 self._record_drain_failures(drains)
                 time.sleep(POLL_SECONDS)
         self._record_drain_failures(drains)

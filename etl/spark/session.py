@@ -58,9 +58,11 @@ LOCAL_FILES = {
     ),
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
 }
-"""How checkpoints are written on this machine: to rename a file, Spark's other way starts ``readlink`` eight times, which
-takes 20 ms. Hadoop starts ``chmod`` for each file, so that its file system with checksums starts four in a micro-batch, which
-take 10 ms of CPU and 40 ms of time; without them two. `etl.spark.state.checkpoint.write_checksum` writes those of offsets."""
+"""How checkpoints are written on this machine. Spark's usual manager (`FileContextBasedCheckpointFileManager`) starts the program
+``readlink`` eight times to rename a file, which takes 20 ms. Without Hadoop's native library, `RawLocalFileSystem.setPermission`
+starts ``chmod`` for each file that it makes: two in a micro-batch, of offsets and of the commit; the usual `LocalFileSystem`
+starts four, with those of checksums, which take 10 ms of CPU and 40 ms of time. No setting turns it off: only a subclass in Java
+could. `etl.spark.state.checkpoint.write_checksum` writes the checksums of offsets."""
 
 
 def start(name: str, master: str, options: Mapping[str, str], log: Path, compiled: bool = False) -> SparkSession:

@@ -13,15 +13,30 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 """Characters that XML 1.0 cannot hold."""
 
 
+_ROOT = b"<testsuite"
+"""The first element of a report, of this tool (``testsuites``) and of others."""
+
+_BEGINNING_BYTES = 4096
+"""How much of a file is read to find the element, behind the XML declaration and comments."""
+
+
+def is_replaceable(path: Path) -> bool:
+    """Whether a report may be written there: nothing is lost, because it is a report itself, empty or no file. Raises OSError."""
+    if not path.is_file():
+        return True
+    with path.open("rb") as file:
+        beginning = file.read(_BEGINNING_BYTES)
+    return not beginning.strip() or _ROOT in beginning
+
+
 def write(path: Path, results: Sequence[Result]) -> None:
-    """Write one test suite for each file, with one test case for each test."""
+    """Write one test suite for each file, with one test case for each test. Raises OSError."""
     root = ElementTree.Element("testsuites", _counts(results))
     for file in dict.fromkeys(result.file for result in results):
         mine = [result for result in results if result.file == file]
         suite = ElementTree.SubElement(root, "testsuite", {"name": file, **_counts(mine)})
         for result in mine:
             _case(suite, result)
-    path.parent.mkdir(parents=True, exist_ok=True)
     ElementTree.ElementTree(root).write(path, "utf-8", xml_declaration=True)
 
 

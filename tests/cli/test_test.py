@@ -64,6 +64,37 @@ def test_failures_are_printed_and_counted(folder: Path, capsys: pytest.CaptureFi
     assert "+ user_name: bob" in str(next(tree.iter("failure")).text)
 
 
+@pytest.mark.parametrize("earlier", [None, "", '<?xml version="1.0" encoding="utf-8"?><testsuites tests="0"></testsuites>'])
+def test_a_report_replaces_an_earlier_one(earlier: str | None, folder: Path) -> None:
+    Path("p.yaml").write_text(PIPELINE + GOOD)
+    if earlier is not None:
+        Path("results.xml").write_text(earlier)
+
+    assert etl("test", "--junit", "results.xml") == 0
+    assert etl("test", "--junit", "results.xml") == 0
+
+    assert [case.get("name") for case in ElementTree.parse("results.xml").iter("testcase")] == ["reads a name"]
+
+
+def test_a_report_does_not_replace_a_pipeline(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.yaml").write_text(PIPELINE + GOOD)
+
+    assert etl("test", "--junit", "p.yaml") == 2
+
+    assert Path("p.yaml").read_text() == PIPELINE + GOOD
+    assert "--junit p.yaml: the file exists and is no JUnit report" in capsys.readouterr().err
+
+
+def test_a_report_that_cannot_be_written_is_known_before_a_test_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.yaml").write_text(PIPELINE + GOOD)
+
+    assert etl("test", "p.yaml", "--junit", "p.yaml/results.xml") == 1
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "p.yaml" in err
+
+
 def test_update_writes_what_came_out_and_nothing_else(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("p.yaml").write_text(PIPELINE + GOOD + BAD + SHOWN)
 

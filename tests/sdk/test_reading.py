@@ -55,6 +55,20 @@ def test_a_file_that_is_written_back_is_the_same_pipeline(tmp_path: Path) -> Non
     assert "${WHERE:-a.log}" in (tmp_path / "b.yaml").read_text()
 
 
+def test_a_file_that_was_edited_is_replaced_only_when_asked(tmp_path: Path) -> None:
+    built = Pipeline.from_yaml(LONG)
+    text = built.to_yaml(path := tmp_path / "p.yaml")
+    built.to_yaml(path)
+    path.write_text(edited := f"# mine\n{text}")
+
+    with pytest.raises(FileExistsError, match=r"exists with other content: .*overwrite=True.*p\.yaml"):
+        built.to_yaml(path)
+
+    assert path.read_text() == edited
+    built.to_yaml(path, overwrite=True)
+    assert path.read_text() == text
+
+
 def test_the_builder_continues_a_file() -> None:
     read = Pipeline.from_yaml(LONG)
 

@@ -9,8 +9,10 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +22,7 @@ from jobs_and_client import Client, Jobs
 from rich.console import Console
 from running import wait_for
 
-from etl.api import OFFSET
+from etl.api import OFFSET, EtlError
 from etl.cli.main import cli
 from etl.cli.server.connection import Connection
 from etl.cli.server.top import DOWN, ENTER, QUIT, UP, View
@@ -126,6 +128,67 @@ def test_what_is_no_server_is_named() -> None:
     ):
         told = str(Command(url)("ps").exception)
         assert (error in told, "secret" in told) == (True, False), told
+
+
+ANSWERS = {
+    "a document of another service": (200, b'{"name": "node-1", "version": {"number": "9"}}'),
+    "a list": (200, b"[1, 2]"),
+    "a text": (200, b'"ok"'),
+    "no JSON": (200, b"<html>"),
+    "nesting without end": (200, b"[" * 100_000),
+    "an error as a text": (404, b'{"error": "no handler found", "status": 400}'),
+    "an error as an object": (404, b'{"error": {"type": "x", "reason": "y"}}'),
+    "a redirection": (302, b"{}"),
+    "too few bytes": (200, None),
+}
+CLIENTS = [
+    *(["ps"], ["top", "--once"], ["logs", "a/b"], ["tap", "a/b", "s"], ["remove", "a/b", "--yes"], ["rollback", "a/b", "--list"]),
+    *([verb, "a/b"] for verb in ("status", "start", "stop", "pause", "restart", "rollback")),
+    *(["dead", verb, "a/b"] for verb in ("count", "show", "replay")),
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_what_answers_something_else_is_named(answer: str) -> None:
+    status, body = ANSWERS[answer]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(100 if body is None else len(body)))
+            self.end_headers()
+            self.wfile.write(body or b"{")
+
+        def do_POST(self) -> None:
+            self.do_GET()
+
+        def do_DELETE(self) -> None:
+            self.do_GET()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for words in CLIENTS:
+            error = Command(f"http://127.0.0.1:{server.server_port}")(*words).exception
+            assert isinstance(error, EtlError), (words, error)
+            assert re.search("is not a server of etl|broke off", str(error)), (words, error)
+        server.shutdown()
+
+
+def test_a_removal_without_a_terminal_asks_for_the_option(etl: Command) -> None:
+    refused = etl("remove", "shop/a")
+
+    assert (refused.exit_code, "give --yes" in refused.stderr) == (2, True)
+
+
+def test_a_path_that_holds_no_state_folders_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("")
+
+    error = str(CliRunner().invoke(cli, ["ps", "--state", str(tmp_path / "p.yaml")]).exception)
+
+    assert error.startswith(f"cannot read {tmp_path}/p.yaml, where runs have their state folders: Not a directory")
 
 
 @pytest.mark.parametrize("token", ["abc\nd", "abcä", "abc\udcff"])
@@ -282,6 +345,40 @@ def test_top_on_a_narrow_terminal_leaves_out_columns_and_cuts_no_number() -> Non
     assert headings[60] == ["pipeline", "state", "in/s", "out/s", "dead/s", "lag"]
     assert "note" in headings[80]
     assert headings[120] == ["pipeline", "state", "in/s", "out/s", "dead/s", "lag", "behind", "batches", "note"]
+
+
+def test_top_with_more_pipelines_than_lines_shows_those_around_the_chosen_one() -> None:
+    rows = [
+        {
+            "name": f"shop/p{number:04}",
+            "status": "running",
+            "in/s": 1,
+            "out/s": 1,
+            "dead/s": 0,
+            "lag": 0.0,
+            "behind": "",
+            "note": "",
+        }
+        | {"batches": 1}
+        for number in range(1000)
+    ]
+    view = View()
+
+    def screen() -> list[str]:
+        with (console := Console(width=100)).capture() as shown:
+            console.print(view.render(rows, None, 100, 23))
+        return shown.get().splitlines()
+
+    assert [line.split()[0] for line in screen()[1:21]] == [f"shop/p{number:04}" for number in range(20)]
+    assert screen()[21].startswith("1 to 20 of 1,000; keys:")
+    for _ in range(500):
+        view.press(DOWN, len(rows))
+    assert [line.split()[0] for line in screen()[1:21]] == [f"shop/p{number:04}" for number in range(481, 501)]
+    for _ in range(10):
+        view.press(UP, len(rows))
+    assert screen()[1].startswith("shop/p0481"), "the chosen line moves on the screen"
+    del rows[5:]
+    assert [line.split()[0] for line in screen()[1:6]] == [f"shop/p{number:04}" for number in range(5)]
 
 
 def test_top_says_that_nothing_runs(tmp_path: Path) -> None:

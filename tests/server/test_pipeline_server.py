@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from fake_engine import FakeEngine, FakePrepared
@@ -21,6 +22,7 @@ from etl.config.problems import ConfigError, Problem
 from etl.running.dead_letters.letter_filter import NO_LETTERS, LetterFilter
 from etl.running.message_log import read_messages
 from etl.running.messages import Message
+from etl.server import jobs_folder
 from etl.server.jobs_folder import MAX_FILE_BYTES, JobFile, JobsFolder
 from etl.server.names import PipelineName
 from etl.server.pipeline_server import PipelineServer
@@ -246,12 +248,47 @@ def test_files_that_are_not_pipelines_are_named(jobs: Jobs) -> None:
     assert sorted(files) == sorted(jobs.server.refused_files), "each is told once"
 
 
+def test_links_that_lead_nowhere_are_left_out(jobs: Jobs) -> None:
+    jobs.put("shop/a")
+    for link in (jobs.folder / "loop", jobs.folder / "loop.yaml", jobs.folder / "shop" / "loop.yaml"):
+        link.symlink_to(link)
+
+    assert list(jobs.server.folder.read().files) == [A]
+
+
+def test_of_many_files_only_those_that_have_changed_are_read_again(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"shop/p{number}" for number in range(5)]
+    for name in names:
+        jobs.put(name)
+    folder = jobs.server.folder
+    read, paths = jobs_folder._read, list[Path]()
+
+    def read_and_note(path: Path) -> JobFile:
+        paths.append(path)
+        return read(path)
+
+    monkeypatch.setattr(jobs_folder, "_read", read_and_note)
+
+    folder.read()
+    folder.read()
+    assert len(paths) == 10, "a file that has just changed can change again in the same tick of its file system's clock"
+    monkeypatch.setattr(jobs_folder, "SETTLED_SECONDS", -60.0)
+    first = folder.read()
+    paths.clear()
+    (changed := jobs.folder / "shop" / "p3.yaml").write_bytes(changed.read_bytes().swapcase())
+    second = folder.read()
+
+    assert paths == [changed]
+    assert [str(name) for name, file in second.files.items() if first.files[name] is not file] == ["shop/p3"]
+    assert second.files[PipelineName("shop", "p3")].content == changed.read_bytes()
+
+
 def test_a_folder_that_cannot_be_read_at_the_start_is_told_and_tried_again(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs.put("far/b")
     said: list[Message] = []
     jobs.server.on_message = said.append
     with monkeypatch.context() as unreadable:
-        unreadable.setattr(Path, "iterdir", lambda folder: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+        unreadable.setattr(jobs_folder, "_pipeline_paths", Mock(side_effect=PermissionError(13, "Permission denied")))
         jobs.server.start()
         assert jobs.status("far/b") == "none"
         (reason,) = jobs.server.refused_files.values()
@@ -271,14 +308,14 @@ def test_a_file_or_folder_that_cannot_be_read_stops_no_pipeline(jobs: Jobs, monk
         jobs.put(name)
     jobs.server.start()
     jobs.wait("far/b", "running")
-    list_folder = Path.iterdir
+    list_folder = jobs_folder._pipeline_paths
 
-    def list_unless_far(folder: Path) -> Iterator[Path]:
+    def list_unless_far(folder: Path) -> list[Path]:
         if folder.name == "far":
             raise PermissionError(13, "Permission denied")
         return list_folder(folder)
 
-    monkeypatch.setattr(Path, "iterdir", list_unless_far)
+    monkeypatch.setattr(jobs_folder, "_pipeline_paths", list_unless_far)
     jobs.put("shop/a", "#" * ((1 << 20) + 1))
     (jobs.folder / "shop" / "gone.yaml").unlink()
     wait_for(lambda: jobs.status("shop/gone") == "none", what="others are removed after two looks")

@@ -61,6 +61,9 @@ def is_matched(path: str, pattern: str, exclude: Iterable[str] = ()) -> bool:
     if not path.startswith("/"):
         return False
     absolute_pattern = os.path.abspath(os.path.expanduser(pattern))
+    last = os.path.basename(absolute_pattern)
+    if last != "**" and not _matches_name(os.path.basename(path), last):
+        return False  # before links are resolved: a server compares each of a thousand pipelines with all others
     if any(fnmatchcase(path, one) or fnmatchcase(os.path.basename(path), one) for one in exclude):
         return False
     return matches_parts(path.split("/"), absolute_pattern.split("/")) or matches_parts(
@@ -75,6 +78,12 @@ def _resolve_links(path: str) -> str:
     return "/".join([os.path.realpath("/".join(parts[:literal]) or "/").rstrip("/"), *parts[literal:]])
 
 
+def _matches_name(name: str, pattern: str) -> bool:
+    """Return whether a part of a path matches that of a glob. One without wildcards is compared: `fnmatch` compiles each pattern,
+    and remembers 256."""
+    return fnmatchcase(name, pattern) if GLOB_CHARACTERS.search(pattern) else name == pattern
+
+
 def matches_parts(parts: Sequence[str], pattern_parts: Sequence[str]) -> bool:
     """Return whether the parts of a path match those of a glob; ``**`` matches any number of folders, and no wildcard a
     leading dot, as in `glob`."""
@@ -85,4 +94,4 @@ def matches_parts(parts: Sequence[str], pattern_parts: Sequence[str]) -> bool:
         return matches_parts(parts, pattern_parts[1:]) or (here and matches_parts(parts[1:], pattern_parts))
     if not parts or (parts[0].startswith(".") and not pattern_parts[0].startswith(".")):
         return False
-    return fnmatchcase(parts[0], pattern_parts[0]) and matches_parts(parts[1:], pattern_parts[1:])
+    return _matches_name(parts[0], pattern_parts[0]) and matches_parts(parts[1:], pattern_parts[1:])

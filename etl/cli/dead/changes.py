@@ -13,7 +13,7 @@ import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.cli.config_options import add_force, check_new_file
+from etl.cli.config_options import add_force, ask, check_new_file
 from etl.cli.dead.letters import add_letters, load_letters
 
 if TYPE_CHECKING:
@@ -84,11 +84,10 @@ def drop(yes: bool, **options: Any) -> None:
     The letters stay in their file until all of its letters are settled; then the file of the state folder is removed. A file that
     the option `dead_letters` names is never changed.
     """
-    from etl.cli.state.changes import ask
 
     def confirm(rows: int) -> None:
         if not yes:
-            ask(f"Drop {rows:,} dead letter{'' if rows == 1 else 's'}? No replay will get them")
+            ask(f"Drop {rows:,} dead letter{'' if rows == 1 else 's'}? No replay will get them", "nothing is dropped")
 
     load_letters(**options).drop(confirm)
 

@@ -58,7 +58,11 @@ class ServerLetters:
         with TemporaryFile() as copy:
             self.connection.download(self._path("export"), copy, format="parquet", **self._parameters())
             copy.seek(0)
-            for batch in ParquetFile(copy).iter_batches():
+            try:
+                letters = ParquetFile(copy)
+            except pa.ArrowException:
+                raise EtlError(f"what answers at {self.connection.url} is not a server of etl: it sends no letters") from None
+            for batch in letters.iter_batches():
                 yield self.matching(batch) if self.matching else batch
 
     def groups(self) -> list[dict[str, Any]]:
@@ -83,7 +87,7 @@ class ServerLetters:
         source, offset = letter["source"] or "", letter["offset"]
         if not source.startswith("replay-") or offset is None:
             return ()
-        found = self.connection.pipeline("GET", self.name, "dead/history", source=source, offset=offset)
+        found = self.connection.pipeline("GET", self.name, "dead/history", is_list=True, source=source, offset=offset)
         return [{**one, "time": datetime.fromisoformat(one["time"])} for one in found]
 
     def replay(self, master: str | None) -> None:
@@ -101,13 +105,13 @@ class ServerLetters:
     def _settle(self, verb: str) -> None:
         self._refuse_condition()
         server = replace(self.connection, is_exact=True)  # the messages are to be no older than the status
-        known = server.pipeline("GET", self.name, "logs", limit=1)
+        known = server.pipeline("GET", self.name, "logs", is_list=True, limit=1)
         last = known[-1]["id"] if known else 0
         server.pipeline("POST", self.name, f"dead/{verb}", **self._parameters())
         failed = False
         while True:
             is_over = server.pipeline("GET", self.name)["status"] not in _AT_WORK  # asked before the messages are read
-            for message in server.pipeline("GET", self.name, "logs", limit=5000, after=last):
+            for message in server.pipeline("GET", self.name, "logs", is_list=True, limit=5000, after=last):
                 last = message["id"]
                 if message["event"] in _MESSAGES:
                     click.echo("\n".join(map(printable, message["message"].splitlines())), err=True)

@@ -10,8 +10,10 @@ from typing import Any
 import click
 
 from etl.api import EtlError
+from etl.cli.config_options import ask
 from etl.cli.server.connection import Connection, RefusedError
 from etl.cli.server.local_runs import LocalRun
+from etl.cli.server.reading import printable_lines
 from etl.cli.server.targets import add_target_options, find, require_server
 
 WAIT_SECONDS = 60.0
@@ -81,7 +83,7 @@ def _wait(connection: Connection, name: str, verb: str, version: int | None = No
 
 
 def _report(name: str, shown: Any, words: str = "") -> None:
-    why = shown["error"] or (shown["refused"] and shown["refused"]["reason"]) or ""
+    why = printable_lines(shown["error"] or (shown["refused"] and shown["refused"]["reason"]) or "")
     click.echo(f"{name}: {words}{shown['status']}{f': {why}' if why else ''}")
 
 
@@ -147,7 +149,7 @@ def rollback(name: str, to: int | None, lists: bool, server: str | None, state: 
     """
     connection = require_server(server, state)
     if lists:
-        for one in connection.pipeline("GET", name, "versions"):
+        for one in connection.pipeline("GET", name, "versions", is_list=True):
             click.echo(f"{one['number']:>4}  {one['time']}  {one['language']}{'  running' if one['running'] else ''}")
         return
     accepted = connection.pipeline("POST", name, "rollback", to=to)
@@ -168,6 +170,7 @@ def remove(name: str, yes: bool, server: str | None, state: str | None) -> None:
     """
     connection = require_server(server, state)
     if not yes:
-        click.confirm(f"remove {name} from {connection.url}?", abort=True)
-    connection.pipeline("DELETE", name)
+        ask(f"Remove {name} from {connection.url}?", "nothing is removed")
+    if connection.pipeline("DELETE", name) is not None:
+        raise EtlError(f"what answers at {connection.url} is not a server of etl: it has removed nothing of this name")
     click.echo(f"{name}: removed")

@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import IO, Any
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
@@ -35,6 +36,20 @@ class RefusedError(EtlError):
     def __init__(self, message: str, code: str, problems: list[dict[str, Any]]) -> None:
         super().__init__(message)
         self.code, self.problems = code, problems
+
+
+class _Document(dict[str, Any]):
+    """An object of an answer. A member that it lacks shows that something else answers, or a server of another version."""
+
+    def __init__(self, members: dict[str, Any], url: str) -> None:
+        super().__init__(members)
+        self._url = url
+
+    def __missing__(self, name: str) -> Any:
+        raise EtlError(
+            f"what answers at {self._url} is not a server of etl, or one of another version (`etl --version`): its answer has no "
+            f"{name!r}"
+        )
 
 
 @dataclass
@@ -86,17 +101,23 @@ class Connection:
         """The answer to a GET."""
         return self.call("GET", path, **parameters)
 
-    def call(self, method: str, path: str, body: bytes | None = None, **parameters: Any) -> Any:
-        """The answer as a value; None without content. Raises RefusedError, and EtlError for a server that is not there."""
+    def call(self, method: str, path: str, body: bytes | None = None, *, is_list: bool = False, **parameters: Any) -> Any:
+        """The answer as a document, or with ``is_list`` as a list of them; None without content.
+
+        Raises RefusedError, and EtlError if no server of etl answers.
+        """
         with closing(self._open()) if self.session is None else nullcontext(self.session) as connection:
             answer = self._request(connection, method, path, body, parameters)
-            data = answer.read(MAX_ANSWER_BYTES)
-        return self._value(answer.status, data)
+            with self._name_broken_answer(), answer:
+                data = answer.read(MAX_ANSWER_BYTES)
+        return self._value(answer.status, data, is_list)
 
-    def pipeline(self, method: str, name: str, verb: str = "", body: bytes | None = None, **parameters: Any) -> Any:
+    def pipeline(
+        self, method: str, name: str, verb: str = "", body: bytes | None = None, *, is_list: bool = False, **parameters: Any
+    ) -> Any:
         """The answer about a pipeline: ``name`` is namespace/name, or a name in the namespace ``default``."""
         path = self.path_of(name)
-        return self.call(method, f"{path}/{verb}" if verb else path, body, **parameters)
+        return self.call(method, f"{path}/{verb}" if verb else path, body, is_list=is_list, **parameters)
 
     def path_of(self, name: str) -> str:
         """The path of a pipeline."""
@@ -107,21 +128,18 @@ class Connection:
         """Write an answer to a file. Raises as `call`, also for an answer that breaks off."""
         with closing(self._open()) as connection:
             answer = self._request(connection, "GET", path, None, parameters)
-            if answer.status >= 400:
-                self._value(answer.status, answer.read(MAX_ANSWER_BYTES))
-            try:
+            with self._name_broken_answer(), answer:
+                if answer.status >= 400:
+                    self._value(answer.status, answer.read(MAX_ANSWER_BYTES))
                 shutil.copyfileobj(answer, file)
-            except (OSError, http.client.HTTPException) as error:
-                raise EtlError(f"the answer of {self.url} broke off: {error or type(error).__name__}") from error
 
-    def lines(self, path: str, **parameters: Any) -> Iterator[bytes]:
-        """The lines of an answer that does not end. Raises as `call`."""
-        with closing(self._open()) as connection:
-            answer = self._request(connection, "GET", path, None, parameters)
-            if answer.status >= 400:
-                self._value(answer.status, answer.read(MAX_ANSWER_BYTES))
-            while line := answer.readline():
-                yield line
+    @contextmanager
+    def _name_broken_answer(self) -> Iterator[None]:
+        """Raise EtlError for an answer that does not come to its end."""
+        try:
+            yield
+        except (OSError, http.client.HTTPException) as error:
+            raise EtlError(f"the answer of {self.url} broke off: {error or type(error).__name__}; try again") from error
 
     def _open(self) -> http.client.HTTPConnection:
         parts = urlsplit(self.url)
@@ -141,7 +159,7 @@ class Connection:
             answer = self._send(connection, method, target, body, headers)
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "strerror", None) or error or type(error).__name__
-            raise EtlError(f"no server answers at {self.url}: {reason}") from error
+            raise EtlError(f"no server answers at {self.url}: {reason}{_connection_hint(error, self.url)}") from error
         self.pace.note(answer)
         return answer
 
@@ -161,18 +179,39 @@ class Connection:
         connection.request(method, target, body, headers)
         return connection.getresponse()
 
-    def _value(self, status: int, data: bytes) -> Any:
+    def _value(self, status: int, data: bytes, is_list: bool = False) -> Any:
         if status == http.HTTPStatus.NO_CONTENT:
             return None
         try:
-            value = json.loads(data)
-            error = value["error"] if status >= 400 else None
-        except (ValueError, KeyError, TypeError):
-            raise EtlError(f"what answers at {self.url} is not a server of etl (status {status})") from None
-        if error is None:
-            return value
+            value = json.loads(data, object_hook=partial(_Document, url=self.url))
+            if status < 300 and _is_answer(value, is_list):
+                return value
+            error = value["error"]
+            message, code, problems = str(error["message"]), str(error["code"]), list(error.get("problems", []))
+        except (ValueError, TypeError, AttributeError, RecursionError, EtlError):
+            raise EtlError(
+                f"what answers at {self.url} is not a server of etl (status {status}): name another with --server or {SERVER}"
+            ) from None
         hint = f"; set {TOKEN}" if status == http.HTTPStatus.UNAUTHORIZED else ""
-        raise RefusedError(f"{error['message']}{hint}", error["code"], error.get("problems", []))
+        raise RefusedError(f"{message}{hint}", code, problems)
+
+
+def _is_answer(value: Any, is_list: bool) -> bool:
+    """Whether an answer is a document, or a list of them."""
+    if is_list:
+        return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+    return isinstance(value, dict)
+
+
+def _connection_hint(error: Exception, url: str) -> str:
+    """What to do about a connection that failed; empty if its reason says it."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "; set SSL_CERT_FILE to the certificate of the authority that signed that of the server"
+    if isinstance(error, ssl.SSLError):
+        return "; the URL of a server without TLS begins with http://"
+    if isinstance(error, http.client.BadStatusLine) and url.startswith("http://"):
+        return "; the URL of a server with TLS begins with https://"
+    return "; `etl serve` starts a server, --server names another one" if isinstance(error, ConnectionRefusedError) else ""
 
 
 def _server_url(url: str) -> SplitResult:

@@ -65,6 +65,8 @@ class LocalRun:
             os.kill(self.pid, signal.SIGTERM)
         except ProcessLookupError:
             raise EtlError(f"{self.name} has ended") from None
+        except PermissionError:
+            raise EtlError(f"{self.name} is a run of another user, process {self.pid}: only that user can stop it") from None
 
 
 def states(chosen: str | None) -> Path:
@@ -83,9 +85,17 @@ def local_servers(root: Path) -> list[Connection]:
     return [one for folder in (root, *_folders(root)) if (one := _server(folder / SERVER_FOLDER)) is not None]
 
 
-def _folders(root: Path) -> Iterator[Path]:
-    with suppress(OSError):
-        yield from sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith("."))
+def _folders(root: Path) -> list[Path]:
+    """The folders below; none if this one is not there. Raises EtlError if it cannot be read."""
+    try:
+        return sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith("."))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise EtlError(
+            f"cannot read {root}, where runs have their state folders: {error.strerror}; name another folder with --state "
+            "or $ETL_STATE"
+        ) from error
 
 
 def _run(folder: Path, root: Path) -> LocalRun | None:

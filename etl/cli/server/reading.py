@@ -57,7 +57,7 @@ def ps(server: str | None, state: str | None, form: str) -> None:
 def _rows_of_server(connection: Connection) -> list[dict[str, Any]]:
     listed = connection.get("/api/pipelines")
     for file, reason in listed["refused_files"].items():
-        click.echo(f"{click.style('warning:', fg='yellow')} {file} does not run: {reason}", err=True)
+        click.echo(f"{click.style('warning:', fg='yellow')} {printable(f'{file} does not run: {reason}')}", err=True)
     return [row_of_status(one) for one in listed["pipelines"]]
 
 
@@ -118,12 +118,17 @@ def _cell(column: str, value: Any) -> str:
         return "-"
     if column == "lag":
         return f"{value:.1f} s"
-    return f"{value:,.0f}" if isinstance(value, int | float) and column != "version" else _printable(str(value))
+    return f"{value:,.0f}" if isinstance(value, int | float) and column != "version" else printable(str(value))
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """A text in which characters that could control a terminal are ``·``."""
     return "".join(character if character.isprintable() else "·" for character in text)
+
+
+def printable_lines(text: str) -> str:
+    """Lines without characters that could control a terminal."""
+    return "\n".join(map(printable, text.splitlines()))
 
 
 @click.command()
@@ -154,9 +159,9 @@ def _status_lines(shown: Mapping[str, Any]) -> list[str]:
     colour = _COLOURS.get(shown["status"])
     lines = [f"{click.style(shown['name'], bold=True)}: {click.style(shown['status'], fg=colour)}{version}"]
     if shown["error"]:
-        lines.append(f"  {click.style('last failure:', fg='red')} {shown['error']}")
+        lines.append(f"  {click.style('last failure:', fg='red')} {printable_lines(shown['error'])}")
     if shown["refused"]:
-        lines.append(f"  {click.style('the file is refused:', fg='red')} {shown['refused']['reason']}")
+        lines.append(f"  {click.style('the file is refused:', fg='red')} {printable_lines(shown['refused']['reason'])}")
     lines.append(
         f"  {counters['read']:,} in, {counters['delivered']:,} out, {counters['dead']:,} dead; "
         f"{rates['read_per_second']:,.0f} in/s, {rates['delivered_per_second']:,.0f} out/s; lag {counters['lag_seconds']:.1f} s"
@@ -172,7 +177,7 @@ def _status_lines(shown: Mapping[str, Any]) -> list[str]:
         for one in shown["sinks"]
     ]
     lines += [
-        f"  dead: {one['events']:,} at {one['at']}: {_printable(one['reason'])} ({one['code']})" for one in shown["rejected"]
+        f"  dead: {one['events']:,} at {one['at']}: {printable(one['reason'])} ({one['code']})" for one in shown["rejected"]
     ]
     return lines
 
@@ -227,7 +232,7 @@ def logs(name: str, server: str | None, state: str | None, follow: bool, limit: 
 def _log_reader(target: Connection | LocalRun, name: str) -> Callable[[int, int], list[dict[str, Any]]]:
     """A function of the limit and the last id that gives further messages."""
     if isinstance(target, Connection):
-        return lambda limit, after: list(target.pipeline("GET", name, "logs", limit=limit, after=after))
+        return lambda limit, after: list(target.pipeline("GET", name, "logs", is_list=True, limit=limit, after=after))
     from etl.running.message_log import read_messages
 
     if not target.root.is_dir():
@@ -237,5 +242,5 @@ def _log_reader(target: Connection | LocalRun, name: str) -> Callable[[int, int]
 
 def _message_line(message: Mapping[str, Any]) -> str:
     colour = {"error": "red", "warning": "yellow"}.get(message["level"])
-    text = "\n".join(map(_printable, str(message["message"]).splitlines()))
+    text = printable_lines(str(message["message"]))
     return f"{message['time']}  {click.style(text, fg=colour)}"

@@ -17,6 +17,7 @@ import click
 from etl.api import EtlError
 from etl.cli.server.connection import Connection
 from etl.cli.server.local_runs import LocalRun, local_runs, states
+from etl.cli.server.reading import printable
 from etl.cli.server.targets import add_target_options, find_server
 
 COLUMNS = ("pipeline", "state", "in/s", "out/s", "dead/s", "lag", "behind", "batches", "note")
@@ -32,6 +33,9 @@ PIPE_WIDTH = 120
 
 EVERY_SECONDS = 1.0
 """Seconds between two looks."""
+
+_FRAME_LINES = 3
+"""Lines of the screen for the headings and the help, which takes two lines of a narrow terminal."""
 
 HELP = "keys: up and down choose, Enter shows steps and sinks, Esc goes back, q ends"
 
@@ -67,7 +71,7 @@ def command(server: str | None, state: str | None, once: bool) -> None:
         while True:
             rows = look()
             detail = connection.pipeline("GET", view.chosen(rows)) if view.shows_detail and connection and rows else None
-            live.update(view.render(rows, detail, live.console.width), refresh=True)
+            live.update(view.render(rows, detail, live.console.width, live.console.height), refresh=True)
             until = time.monotonic() + (connection.pace.pause(EVERY_SECONDS) if connection else EVERY_SECONDS)
             while (left := until - time.monotonic()) > 0:
                 if (key := next_key(left)) is not None:
@@ -161,6 +165,8 @@ class View:
 
     def __init__(self) -> None:
         self._line = 0
+        self._first = 0
+        """The first row on the screen."""
         self.shows_detail = False
 
     def press(self, key: str, rows: int) -> bool:
@@ -180,16 +186,25 @@ class View:
         """The name of the chosen pipeline."""
         return str(rows[min(self._line, len(rows) - 1)]["name"])
 
-    def render(self, rows: Sequence[Mapping[str, Any]], detail: Mapping[str, Any] | None, width: int = PIPE_WIDTH) -> Any:
-        """The screen."""
-        return self.table(rows, is_live=True, width=width) if detail is None else _detail_table(detail)
+    def render(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        detail: Mapping[str, Any] | None,
+        width: int = PIPE_WIDTH,
+        height: int | None = None,
+    ) -> Any:
+        """The screen, which has ``height`` lines."""
+        return self.table(rows, is_live=True, width=width, height=height) if detail is None else _detail_table(detail)
 
-    def table(self, rows: Sequence[Mapping[str, Any]], is_live: bool, width: int = PIPE_WIDTH) -> Any:
-        """A line for each pipeline. Columns that do not fit are left out, for a number without its end is another number."""
+    def table(self, rows: Sequence[Mapping[str, Any]], is_live: bool, width: int = PIPE_WIDTH, height: int | None = None) -> Any:
+        """A line for each pipeline. Columns that do not fit are left out, for a number without its end is another number; of
+        pipelines that do not fit, those around the chosen one are shown."""
         from rich.table import Table
 
-        table = Table(box=None, pad_edge=False, expand=True, caption=HELP if is_live else None, caption_justify="left")
         lines = [_cells(row) for row in rows]
+        visible = self._visible(len(rows), height)
+        caption = _caption(visible, len(rows)) if is_live else None
+        table = Table(box=None, pad_edge=False, expand=True, caption=caption, caption_justify="left")
         for name in (shown := _columns_within(width, lines)):
             numeric = name not in ("pipeline", "state", "note")
             ratio = 1 if name == "note" else None  # it has the rest: a long note shortens no other column
@@ -204,10 +219,23 @@ class View:
                 min_width=min_width,
                 max_width=max_width,
             )
-        for number, cells in enumerate(lines):
+        for number in visible:
             style = "reverse" if is_live and number == min(self._line, len(rows) - 1) else ""
-            table.add_row(*(cells[name] for name in shown), style=style)
+            table.add_row(*(lines[number][name] for name in shown), style=style)
         return table
+
+    def _visible(self, rows: int, height: int | None) -> range:
+        """The rows that a screen has room for, with the chosen one; it moves over them before they scroll."""
+        room = rows if height is None else max(1, height - _FRAME_LINES)
+        last = min(self._line, rows - 1)
+        self._first = max(0, min(self._first, last, rows - room))
+        self._first = max(self._first, last - room + 1)
+        return range(self._first, min(rows, self._first + room))
+
+
+def _caption(visible: range, rows: int) -> str:
+    """The help below the table, with the lines that are shown if these are not all."""
+    return HELP if len(visible) == rows else f"{visible.start + 1:,} to {visible.stop:,} of {rows:,}; {HELP}"
 
 
 def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,7 +251,7 @@ def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
         "lag": Text(f"{row['lag']:.1f} s"),
         "behind": Text(row["behind"]),
         "batches": Text(f"{row['batches']:,.0f}"),
-        "note": Text(_printable(row["note"])),
+        "note": Text(printable(row["note"])),
     }
 
 
@@ -270,10 +298,6 @@ def _detail_table(shown: Mapping[str, Any]) -> Any:
 
 def _numbers(one: Mapping[str, Any], *names: str) -> Iterator[str]:
     return (f"{one[name]:,}" for name in names)
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "·" for character in text)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from etl.cli.config_options import F, PipelineFile, add_config_options
+from etl.cli.config_options import F, PipelineFile, add_config_options, ask
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,19 +63,9 @@ def drop(
             return
         count = f"{rows:,} row{'' if rows == 1 else 's'} of {chosen.name}"
         if not yes:
-            ask(f"Drop {count}? They cannot be restored")
+            ask(f"Drop {count}? They cannot be restored", "nothing is dropped")
         manifests.change(batch, with_stage(manifest, chosen.number, replace(stage, files=files)))
         click.echo(f"dropped {count}", err=True)
-
-
-def ask(question: str) -> None:
-    """Raise EtlError unless the user says yes, UsageError where nobody can answer."""
-    from etl.api import EtlError
-
-    if not sys.stdin.isatty():
-        raise click.UsageError("there is no terminal to confirm on: give --yes")
-    if not click.confirm(question, err=True):
-        raise EtlError("nothing is dropped")
 
 
 def _key(step: StepOfQuery, given: Sequence[str]) -> pa.Table:

@@ -25,6 +25,7 @@ from etl.spark.query_context import ensure_folder
 from etl.spark.reports.totals import Totals
 
 POLL_SECONDS = 0.1
+"""Seconds between two looks at a spool that is empty."""
 
 
 @dataclass
@@ -41,6 +42,7 @@ class SpoolDrain:
     staging: Path
     totals: Totals
     failure: EtlError | None = field(default=None, init=False)
+    """The error that ended the thread; the run reports it and fails."""
     tries: int = field(default=0, init=False)
     """Failed attempts in a row."""
 
@@ -63,18 +65,18 @@ class SpoolDrain:
         self._thread.join()
 
     @property
-    def settled(self) -> bool:
-        """Whether the spool is empty, or the sink has failed in all its attempts."""
+    def is_settled(self) -> bool:
+        """Whether a run that ends need not wait: the spool is empty, or the sink has failed in all its attempts."""
         gives_up = self.tries >= self.sink.output.sink.retry.attempts
         return gives_up or self.failure is not None or self.sink.spool.is_empty
 
     @property
-    def stopping(self) -> bool:
+    def is_stopping(self) -> bool:
         """Whether the thread is to stop."""
         return self._stop.is_set()
 
     def folder(self, entry: SpoolEntry) -> Path:
-        """The folder for an entry's staged output."""
+        """The folder for the staged output of an entry, which is what one micro-batch has spooled."""
         return self.staging / f"spool of {self.name}" / str(entry.number)
 
     def letters_batch(self, entry: SpoolEntry) -> BatchId:
@@ -127,7 +129,7 @@ class SpoolDrain:
 
     def _backoff(self) -> Backoff:
         usual = self.sink.backoff()
-        return _DrainBackoff(usual.subject, lambda: self.stopping or usual.is_stopping(), usual.retry, drain=self)
+        return _DrainBackoff(usual.subject, lambda: self.is_stopping or usual.is_stopping(), usual.retry, drain=self)
 
 
 @dataclass
@@ -173,7 +175,7 @@ class _FileDelivery:
         sink_writer = self._open(self.drain.sink, self._task(), self._reject, self.delivered)
         try:
             for batch in spool_file.batches(Path(self.item.path)):
-                if self.drain.stopping:
+                if self.drain.is_stopping:
                     raise RunStopping(f"the run stops while the spool of sink {self.drain.name!r} is delivered")
                 sink_writer.write(batch)
             self.staged = [staged for staged in [sink_writer.close()] if staged is not None]

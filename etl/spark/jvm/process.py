@@ -43,6 +43,7 @@ def _files(log: Path) -> Iterator[str]:
 
 
 def _path_option(form: str, path: str) -> str:
+    """An option with a path in quotes; none for a path that Spark's splitting of options would break."""
     return "" if set(path) & set("'\"\\\n") else f"'{form.format(path)}'"
 
 
@@ -72,14 +73,14 @@ def starting_jvm(launch: JvmLaunch, log: Path) -> Iterator[None]:
     jvm: list[Any] = []
 
     def start(command: list[str], preexec_fn: Callable[[], None] | None = None, **options: Any) -> Any:
-        def before() -> None:
+        def ignore_sigterm() -> None:
             if preexec_fn:
                 preexec_fn()
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
         with log.open("ab") as file:
             options |= {"stdout": file, "stderr": file, "pass_fds": launch.inherited}
-            jvm.append(popen([*launch.wrapper, *command], preexec_fn=before, **options))
+            jvm.append(popen([*launch.wrapper, *command], preexec_fn=ignore_sigterm, **options))
         return jvm[0]
 
     gateway.Popen = start
@@ -118,8 +119,8 @@ def jvm_status(session: SparkSession, wait_seconds: float = 0.0) -> int | None:
 
 
 def forget_ended_jvm() -> bool:
-    """Let PySpark start another JVM where that of this process has ended, such as for want of memory: it would otherwise connect
-    to the old one again and again."""
+    """Let PySpark start another JVM if that of this process has ended, for example because it ran out of memory: PySpark would
+    otherwise connect to the old one again and again. Returns whether it had ended."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 

@@ -1,4 +1,7 @@
-"""Removing archives of environments that are gone: each deleted virtual environment would leave 160 MB in the cache folder."""
+"""Removing archives of Spark's classes (`etl.spark.startup.archive`) whose environment is gone.
+
+Each deleted virtual environment would leave 160 MB in the cache folder.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 UNUSED_SECONDS = 3600.0
-"""An archive that was used since then stays: hosts may share the folder, and each sees only environments of its own."""
+"""An archive that was used this recently stays: hosts may share the folder, and each sees only environments of its own."""
 
 _RECORD = ".environment"
 """Suffix of the file that says which environment an archive is for."""
@@ -29,7 +32,7 @@ class JvmEnvironment:
     jars: str
 
     def fingerprint(self) -> str:
-        """A hash of the files' names, sizes and times; an OSError if one is missing."""
+        """A hash of the files' names, sizes and times. Raises OSError if one is missing."""
         home = Path(self.home)
         digest = hashlib.sha256()
         for file in (home / "release", home / "lib" / "server" / "libjvm.so", *sorted(Path(self.jars).iterdir())):
@@ -57,14 +60,14 @@ def remove_unused(archives: Path, own: str) -> None:
         files = [path for path in archives.glob(f"{key}[-.]*") if path.suffix != _LOCK]
         with suppress(OSError):
             used = max((path.stat().st_mtime for path in files), default=time.time())
-            if used > time.time() - UNUSED_SECONDS or _exists(archives / f"{key}{_RECORD}"):
+            if used > time.time() - UNUSED_SECONDS or _is_current(archives / f"{key}{_RECORD}"):
                 continue
             with _locked(archives / f"{key}{_LOCK}"):
                 for path in files:
                     path.unlink(missing_ok=True)
 
 
-def _exists(record: Path) -> bool:
+def _is_current(record: Path) -> bool:
     """Whether the environment of a record is there, unchanged; False without a record, which former versions did not write."""
     try:
         found = json.loads(record.read_text())
@@ -75,7 +78,7 @@ def _exists(record: Path) -> bool:
 
 @contextmanager
 def _locked(lock: Path) -> Iterator[None]:
-    """Hold the lock of those that write an archive; an OSError if another process holds it."""
+    """Hold the lock of those that write an archive. Raises OSError if another process holds it."""
     number = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -44,7 +44,7 @@ class AccumulatorArguments:
 
 @dataclass(frozen=True)
 class AccumulatorFactory:
-    """Makes the accumulator of an aggregate function; the values that it takes.
+    """Which values an aggregate function takes, and what makes its accumulator.
 
     ``any`` values may be of a type that is unknown before the run; ``typed`` ones have a type; of ``comparable`` ones Arrow
     knows which are equal and which is greater.
@@ -54,7 +54,7 @@ class AccumulatorFactory:
     make: Callable[[AccumulatorArguments], Accumulator]
 
 
-def _by(call: AccumulatorArguments, greatest: bool) -> Accumulator:
+def _min_or_max_by(call: AccumulatorArguments, greatest: bool) -> Accumulator:
     assert call.second is not None
     return MinOrMaxBy(call.argument, call.second, call.time, greatest)
 
@@ -90,8 +90,8 @@ FUNCTIONS = {
     "variance": AccumulatorFactory("comparable", lambda call: Variance(call.argument)),
     "stddev": AccumulatorFactory("comparable", lambda call: Variance(call.argument, root=True)),
     "correlation": AccumulatorFactory("comparable", _correlation),
-    "min_by": AccumulatorFactory("typed", lambda call: _by(call, greatest=False)),
-    "max_by": AccumulatorFactory("typed", lambda call: _by(call, greatest=True)),
+    "min_by": AccumulatorFactory("typed", lambda call: _min_or_max_by(call, greatest=False)),
+    "max_by": AccumulatorFactory("typed", lambda call: _min_or_max_by(call, greatest=True)),
     "mode": AccumulatorFactory("comparable", lambda call: Mode(call.argument)),
     "top": AccumulatorFactory("comparable", lambda call: Top(call.argument, int(call.parameter))),
     "approx_top": AccumulatorFactory("comparable", lambda call: TopEstimate(call.argument, int(call.parameter))),
@@ -116,16 +116,16 @@ def accumulator(text: str, incoming: Schema, time: str) -> Accumulator | str:
     if own is not None:
         return _user_aggregate(text, call, own, incoming_fields)
     function, signature = FUNCTIONS[call.function], signatures.FUNCTIONS[call.function]
-    number = signature.parameter is not None
+    has_number = signature.parameter is not None
     arguments = []
-    for at, part in enumerate(call.arguments[:1] if number else call.arguments):
+    for at, part in enumerate(call.arguments[:1] if has_number else call.arguments):
         one = read_argument(text, part, call.where, incoming_fields)
         reason = one if isinstance(one, str) else _type_reason(one.type, "comparable" if at else function.takes)
         if isinstance(one, str) or reason:
             return str(reason)
         arguments.append(one)
-    written = call.arguments[1].text if number and len(call.arguments) > 1 else signature.default or ""
-    second, parameter = (None, written) if number else ((*arguments[1:], None)[0], "")
+    parameter = call.arguments[1].text if has_number and len(call.arguments) > 1 else signature.default or ""
+    second = arguments[1] if len(arguments) > 1 else None
     result = signature.result(arguments[0].type)
     assert result is not None
     made = function.make(AccumulatorArguments(arguments[0], second, parameter, result, time))

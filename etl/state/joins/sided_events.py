@@ -17,13 +17,13 @@ SIDE = "\0side"
 """Column (int8) of state rows: 0 for a left event and 1 for a right one; 2 and 3 for those that cannot match."""
 
 UNMATCHABLE = 2
-"""What is added to the side of an event with a key that is null."""
+"""Added to the side of an event with a key that is null, which matches nothing."""
 
 _FEW_ROWS = 4096
 """Rows of a table with which a search by itself costs more than sorting it together with others."""
 
 _CANDIDATES = 1 << 20
-"""Rows with the hash of a query, of which pairs are made at once: about 16 MB."""
+"""Rows that are compared with their queries at once, so that it takes about 16 MB."""
 
 _CROWDED = 8
 """Rows with the hash of a query, for each query and row, beyond which they are sorted by side and time first."""
@@ -71,8 +71,8 @@ def runs_of_tables(tables: Sequence[pa.Table]) -> Iterator[SidedEvents]:
 
 
 def find_pairs(queries: SidedEvents, run: SidedEvents, before: int, after: int) -> Iterator[tuple[Any, Any]]:
-    """The pairs of events of different sides with the same hashes, whose right one is at most ``before`` earlier and ``after``
-    later: the row of one in ``queries`` and of the other in ``run`` (int64[n] each)."""
+    """The pairs of events of different sides with the same hashes: the row of one in ``queries`` and of the other in ``run``
+    (int64[n] each). The right event is at most ``before`` microseconds earlier than the left one, and at most ``after`` later."""
     low, high = np.empty((2, len(queries.hash)), np.int64)
     total = find_rows(queries.hash, run.hash, low, high)
     if total > _CROWDED * (len(queries.hash) + len(run.hash)):

@@ -22,7 +22,7 @@ TIME, COUNT = "\0time", "\0count"
 
 
 LARGE_RUN = 1 << 15
-"""Rows of a run after a look-up in which memory is limited."""
+"""Rows of a run from which on a look-up limits the mapped memory afterwards."""
 
 
 class EventsByKey(NamedTuple):
@@ -64,10 +64,10 @@ class EventsByKey(NamedTuple):
 
 
 def first_within(hashes: Any, times: Any, known: Sequence[pa.Table], within: int) -> Any:
-    """bool[n]: which events pass: those less than ``within`` from no event of their key that passed, earlier or later.
+    """bool[n]: which events pass: those for which no event of their key has passed less than ``within`` before or after.
 
-    Events are decided in the order of their times, after those that passed before: the state rows ``known``. So of all events
-    that passed two of one key are never less than ``within`` apart, and each other event is that near to one that passed.
+    Events that passed before are the state rows ``known``; the others are decided in the order of their times. Invariant: two
+    events of a key that pass are at least ``within`` apart, and each event that does not pass is nearer to one that does.
     """
     groups = EventsByKey.of(hashes, times)
     found, at = _values_of_keys(groups, known, TIME)
@@ -93,7 +93,7 @@ def first_of_each(hashes: Any, times: Any, known: Sequence[pa.Table], limit: int
 
 
 def first_of_each_time(hashes: Any, times: Any) -> Any:
-    """bool[n]: which events do not have the time of the event of their key before them (of those that remain)."""
+    """bool[n]: which events remain: not those with the time of the remaining event of their key before them."""
     keeps, slots = np.empty(len(times), bool), _empty_slots(len(times))
     drop_same_times(hashes[0], hashes[1], times, slots, keeps)
     return keeps
@@ -101,7 +101,8 @@ def first_of_each_time(hashes: Any, times: Any) -> Any:
 
 def may_be_first(hashes: Any, times: Any, limit: int) -> Any:
     """bool[n]: which events may be among the earliest ``limit`` of their key: not those after ``limit`` others, in time or, at
-    the same time, in the order of reading. An event out of order may remain without need."""
+    the same time, in the order of reading. Of events out of order more may remain than
+    necessary."""
     rows = len(times)
     keeps, slots = np.empty(rows, bool), _empty_slots(rows)
     counts, latest = np.empty((2, rows), np.int64)

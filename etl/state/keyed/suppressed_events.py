@@ -20,7 +20,7 @@ from etl.state.keyed.latest_rows import LatestRows, existing_columns, with_colum
 VERSION = "\0version"
 """Column (int64) of state rows: of several rows of a key the one with the largest version is valid."""
 
-_PANES, _RUNS = 4, 16
+_PANES, _SUMMARY_PANES = 4, 16
 """Number of panes that a row's time is divided into, without and with summaries. More panes remove rows earlier, and need more
 files: rows stay at most a quarter of the time longer than they are needed, and a summary is late by at most a sixteenth."""
 
@@ -59,7 +59,7 @@ class SuppressedEvents:
     @property
     def _pane(self) -> int:
         """The length, in microseconds, of a pane of keys without suppressed events."""
-        return -(-self.within // (_RUNS if self.summary else _PANES))
+        return -(-self.within // (_SUMMARY_PANES if self.summary else _PANES))
 
     # ── Events ──
 
@@ -119,11 +119,11 @@ class SuppressedEvents:
         passing = passing[np.argsort(times[passing], kind="stable")]
         if len(passing):
             yield self._results(events.take(pa.array(passing)), counts[passing], is_summary=False)
-        yield from self._after(latest, events, passed, waiting, clock.now)
+        yield from self._summaries_and_rows(latest, events, passed, waiting, clock.now)
 
     # ── Keys ──
 
-    def _after(
+    def _summaries_and_rows(
         self, latest: LatestRows, events: pa.Table, passed: Numbers, waiting: Numbers, now: int
     ) -> Iterator[pa.RecordBatch | pa.Table]:
         """Summaries of the keys whose time is over, then state rows of the others that have new events."""

@@ -53,7 +53,7 @@ class TimedCalls(KeyCalls):
     until: int = field(kw_only=True)
     """Timers before this time are called."""
     longest: int = field(kw_only=True)
-    """How far ahead a timer may be, in microseconds."""
+    """The longest time from now to a timer, in microseconds."""
     failed_timers: list[FailedTimer] = field(default_factory=list)
 
     def run(self) -> KeyResults:

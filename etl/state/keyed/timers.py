@@ -1,4 +1,4 @@
-"""Timers of keys: rows that wait as events do, with the key and the time.
+"""Timers of keys: state rows with the key and the time, which wait for the watermark as events do.
 
 The state of a key holds the times of its timers, and these decide. A row only makes sure that the key is looked up when the
 watermark passes the time of its first timer, or earlier: so a timer that is moved with each event has one row.
@@ -22,16 +22,16 @@ from etl.state.keyed.waiting_events import ORDER, waiting_panes
 from etl.udf.declaration import UserFunction
 
 TIMERS, TIMER_TIMES = "\0timers", pa.list_(pa.int64())
-"""Column of past rows: the times of the timers of the key."""
+"""Column of the state row of a key: the times of its timers."""
 
 WAKE = "\0wake"
-"""Column of past rows: the time of the row that waits for the key; null if there was none."""
+"""Column of the state row of a key: the time of the row that waits for its first timer; null if none waits."""
 
 FUNCTION_FAILED, TIMER_FAILED = "function-failed", "timer-failed"
 """The codes of events and timers for which a function fails."""
 
 _OF_TIMER = np.iinfo(np.int64).max
-"""`ORDER` of the row of a timer, which so comes after the events of its time."""
+"""`ORDER` of the row of a timer: it comes after all events of the same time."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Timers:
     function: UserFunction
     """Called when a timer is due."""
     longest: int
-    """How far ahead a timer may be, in microseconds."""
+    """The longest time from now to a timer, in microseconds."""
     keys: tuple[str, ...]
     time: str
     """The event time field, or empty where the time of reading counts."""

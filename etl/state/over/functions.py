@@ -1,4 +1,4 @@
-"""Running aggregates: columns of each event that its state holds, and their running values over frames."""
+"""Running aggregates: the columns that state holds of each event, and their running values over frames."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from etl.state.over.frames import Frames
 
 
 class RunningAggregate(Protocol):
-    """A running aggregate. Its running values of an event are computed from the columns of the events of its frame."""
+    """A running aggregate: its value for an event is computed from the columns of the events in the frame of that event."""
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
-        """The types of the columns of an event."""
+        """The types of the columns that `lift` makes."""
 
     @property
     def is_total(self) -> bool:
@@ -32,7 +32,7 @@ class RunningAggregate(Protocol):
 
     @property
     def distance(self) -> int:
-        """How many events back it looks by number."""
+        """How many events before its own it reads, as `lag` does; 0 if only the frame decides."""
 
     @property
     def distinct(self) -> bool:

@@ -1,6 +1,6 @@
-"""Kernels over frames: for each row the rows of its key that count, from a first row to itself.
+"""Kernels over frames: the frame of a row is the rows of its key from a first row to the row itself.
 
-The rows of a key follow one another in the order of their times, and so first rows of frames never go back within a key.
+The rows of a key are in the order of their times, so the first row of a frame is never before that of the row before.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from etl.columns.kernels import kernel
 
 @kernel
 def find_starts(begins: Any, times: Any, within: Any, rows: Any, starts: Any) -> None:
-    """int64[n]: the first row that counts: less than ``within`` earlier, and at most ``rows`` rows back with the row itself.
+    """int64[n]: the first row of each frame, which is less than ``within`` earlier; a frame has at most ``rows`` rows.
 
-    Key k has the rows from ``begins[k]`` to ``begins[k + 1]``.
+    The rows of key k are those from ``begins[k]`` to ``begins[k + 1]``.
     """
     for key in range(begins.shape[0] - 1):
         start = begins[key]
@@ -69,7 +69,8 @@ def find_smallest(begins: Any, starts: Any, values: Any, valid: Any, queue: Any,
 
 @kernel
 def count_distinct(begins: Any, starts: Any, codes: Any, counts: Any, distinct: Any) -> None:
-    """int64[n]: how many different codes each frame has; -1 is none. ``counts`` (int64[codes]) are zeros, and so they end."""
+    """int64[n]: the number of distinct codes in each frame; -1 is null and not counted. ``counts`` (int64[codes]) must be zeros,
+    and are zeros again at the end."""
     for key in range(begins.shape[0] - 1):
         start, number = begins[key], 0
         for row in range(begins[key], begins[key + 1]):
@@ -90,7 +91,8 @@ def count_distinct(begins: Any, starts: Any, codes: Any, counts: Any, distinct: 
 
 @kernel
 def find_previous(begins: Any, codes: Any, last: Any, previous: Any) -> None:
-    """int64[n]: the row of the same key before each row that has its code; -1 if there is none. ``last`` (int64[codes]) is -1."""
+    """int64[n]: for each row the latest one of its key before it with the same code; -1 if there is none. ``last``
+    (int64[codes]) must be -1."""
     for key in range(begins.shape[0] - 1):
         for row in range(begins[key], begins[key + 1]):
             code = codes[row]

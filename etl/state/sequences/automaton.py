@@ -1,4 +1,5 @@
-"""The automaton of a pattern: states say how many events of which element a run has taken, and what it may take next."""
+"""The automaton of a pattern. A state of a run (a partial match) is its last element, how many events that has taken, and the
+elements that may take the next event."""
 
 from __future__ import annotations
 
@@ -6,23 +7,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-EVERY = 1 << 62
-"""A bit that the mask of each event has."""
+ANY_EVENT = 1 << 62
+"""The bit that the mask of every event has: an edge that breaks at it takes the next event or none."""
 
 MAX_NAMES = 62
-"""Of events: masks have a bit for each, below `EVERY`."""
+"""Maximum number of names of events in a pattern: masks have a bit for each, below `ANY_EVENT`."""
 
 AT_END = -1
-"""In place of an element: an edge that is taken when the time of the pattern is over."""
+"""Stands for an element in an edge that is taken when the time of the pattern is over."""
 
 MAX_STATES = 1000
-"""A pattern that counts further needs more time for each event."""
+"""Maximum number of states: with more of them each event takes longer."""
 
 MAX_ELEMENTS = 500
-"""Elements of a pattern, those of repeated groups included."""
+"""Maximum number of elements of a pattern, those of repeated groups included."""
 
-MAX_ONWARD = 8
-"""Edges of a state: the tables have a column for each set of them."""
+MAX_SUCCESSORS = 8
+"""Maximum number of edges of a state: the tables have a column for each set of them."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,10 @@ class Element:
     """Whether its events follow each other directly."""
 
     reluctant: bool = False
-    """Whether an event that it could take goes to a later element if that can take it, too."""
+    """Whether an event that it can take goes to a later element if that can take it, too."""
 
     possessive: bool = False
-    """Whether an event that it could take goes to no later element."""
+    """Whether an event that it can take goes to no later element."""
 
     @property
     def counted(self) -> int:
@@ -51,30 +52,30 @@ class Element:
         return self.maximum or max(self.minimum, 1)
 
 
-class Onward(NamedTuple):
+class Successor(NamedTuple):
     """An element that may take the next event after another one."""
 
     element: int
     """Its number, or `AT_END`."""
     breaks: int
-    """The mask of events that must not be between both."""
-    kept_by: frozenset[int]
-    """Possessive elements that keep the events that they can take: it takes none of them as long as they can take one."""
+    """The mask of events that must not come between both."""
+    reserved_by: frozenset[int]
+    """Possessive elements before it: it takes no event that one of them can still take."""
 
 
 class LinkedElements(NamedTuple):
     """The elements of a pattern."""
 
     elements: Sequence[Element]
-    onward: Sequence[Sequence[Onward]]
-    """At 0 the elements with which a run begins, at n + 1 those after element n, in the order of preference; `AT_END` where the
-    pattern may end."""
+    successors: Sequence[Sequence[Successor]]
+    """At 0 the elements that can take the first event, at n + 1 those after element n, in the order of preference; `AT_END` where
+    the pattern may end."""
     names: Sequence[str]
-    """Of the elements."""
+    """The name of each element's events."""
     unanswered: bool
-    """Whether events must not follow the last one until the time is over."""
+    """Whether the pattern ends with an absence (`login then not logout`), so that a match is known when its time is over."""
     has_loops: bool
-    """Whether elements may take events by turns."""
+    """Whether a repeated group lets elements take events by turns."""
 
 
 class Automaton(NamedTuple):
@@ -107,7 +108,7 @@ class _Edge(NamedTuple):
     element: int
     number: int
     breaks: int
-    kept_by: frozenset[int]
+    reserved_by: frozenset[int]
 
 
 class _State(NamedTuple):
@@ -149,7 +150,7 @@ def compile_automaton(linked: LinkedElements) -> Automaton:
 
 def _barred(edge: _Edge, own: Sequence[tuple[_Edge, int]], elements: Sequence[Element]) -> int:
     """The mask of events that an edge must not take: those that possessive elements can still take in its state."""
-    able = {other.element for other, _ in own} & edge.kept_by
+    able = {other.element for other, _ in own} & edge.reserved_by
     return sum({1 << elements[number].name for number in able})
 
 
@@ -185,7 +186,7 @@ class _StateTable:
     def _number(self, element: int, count: int, edges: frozenset[int]) -> int:
         state = _State(element, count, edges)
         if state not in self._numbers:
-            if len(self._found) == MAX_STATES or len(edges) > MAX_ONWARD:
+            if len(self._found) == MAX_STATES or len(edges) > MAX_SUCCESSORS:
                 raise TooManyStatesError
             self._numbers[state] = len(self._found)
             self._found.append(state)
@@ -197,7 +198,7 @@ class _StateTable:
 
     def _is_complete(self, element: int, count: int) -> bool:
         """Whether all that follows is optional."""
-        return self._may_leave(element, count) and any(one.element == AT_END for one in self._linked.onward[element + 1])
+        return self._may_leave(element, count) and any(one.element == AT_END for one in self._linked.successors[element + 1])
 
     def _may_leave(self, element: int, count: int) -> bool:
         return element < 0 or count >= self._elements[element].minimum
@@ -206,14 +207,14 @@ class _StateTable:
         """The edges from a state in the order of preference."""
         own = self._elements[element] if element >= 0 else None
         loop: list[_Edge] = []
-        kept_by: frozenset[int] = frozenset()
+        reserved_by: frozenset[int] = frozenset()
         if own and (own.maximum is None or count < own.counted):
-            loop = [_Edge(element, min(count + 1, own.counted), EVERY if own.consecutive else 0, frozenset())]
-            kept_by = frozenset([element] if own.possessive else [])
-        onward = []
-        for one in self._linked.onward[element + 1] if self._may_leave(element, count) else ():
+            loop = [_Edge(element, min(count + 1, own.counted), ANY_EVENT if own.consecutive else 0, frozenset())]
+            reserved_by = frozenset([element] if own.possessive else [])
+        successors = []
+        for one in self._linked.successors[element + 1] if self._may_leave(element, count) else ():
             if one.element != AT_END:
-                onward.append(_Edge(one.element, 1, one.breaks, one.kept_by | kept_by))
+                successors.append(_Edge(one.element, 1, one.breaks, one.reserved_by | reserved_by))
             elif self._linked.unanswered and element >= 0:
-                onward.append(_Edge(AT_END, 0, one.breaks, frozenset()))
-        return [*onward, *loop] if own and own.reluctant else [*loop, *onward]
+                successors.append(_Edge(AT_END, 0, one.breaks, frozenset()))
+        return [*successors, *loop] if own and own.reluctant else [*loop, *successors]

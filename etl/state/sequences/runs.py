@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from etl.columns.kernels import inlined, kernel_function
-from etl.state.sequences.automaton import AT_END, EVERY
+from etl.state.sequences.automaton import ANY_EVENT, AT_END
 
 _LESS, _EQUAL, _GREATER = 1, 2, 4
 """Results of a comparison; a test holds for some of them."""
@@ -206,7 +206,7 @@ def _run_on(begin: Any, end: Any, events: Any, pattern: Any, span: Any, work: An
         mark = work.clock[0]
         for branch in range(count):
             state = branches[buffer, branch]
-            mask = passed(events.masks[event] | EVERY, pattern, event, taken, buffer, state)
+            mask = passed(events.masks[event] | ANY_EVENT, pattern, event, taken, buffer, state)
             remaining, fits = np.int64(0), False
             first = automaton.first_edge[state]
             for edge in range(first, automaton.first_edge[state + 1]):
@@ -257,7 +257,7 @@ def first_end(begin: Any, end: Any, events: Any, automaton: Any, span: Any, work
     latest, branches, times, beginnings = work.latest, work.branches, events.times, _beginnings(automaton)
     count, buffer = np.int64(0), np.int64(0)
     for event in range(begin, end):
-        mask, to, found = events.masks[event] | EVERY, 1 - buffer, np.int64(0)
+        mask, to, found = events.masks[event] | ANY_EVENT, 1 - buffer, np.int64(0)
         begun = count
         if mask & beginnings:
             branches[buffer, count], latest[buffer, 0] = 0, event

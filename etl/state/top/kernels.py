@@ -8,19 +8,19 @@ from etl.columns.kernels import kernel
 
 
 class RankInput(NamedTuple):
-    """What `rank_events` ranks, rows of several keys (int64): the best ones so far, and events in the order of time."""
+    """What `rank_events` ranks, int64 arrays: for each key its best rows so far, and its events in the order of time."""
 
     known: Any
-    """Key k has the best rows from ``known[k]`` to ``known[k + 1]`` in the order of their ranks."""
+    """The best rows of key k are those from ``known[k]`` to ``known[k + 1]``, in the order of their ranks."""
     firsts: Any
     events: Any
-    """Key k has the events ``events[firsts[k]]`` to ``events[firsts[k + 1]]``."""
+    """The events of key k are the rows ``events[firsts[k]]`` to ``events[firsts[k + 1] - 1]``."""
     values: Any
-    """Of all rows; the smallest is the best."""
+    """int64[rows]: the value that is ranked; the smallest is the best."""
     subjects: Any
-    """Of all rows; of rows with the same subject the best one counts."""
+    """int64[rows]: what is ranked, as a number; of rows with the same subject only the best one has a rank."""
     times: Any
-    """Of all rows."""
+    """int64[rows]: the times of the events."""
 
 
 class RankChanges(NamedTuple):
@@ -29,7 +29,7 @@ class RankChanges(NamedTuple):
     ranks: Any
     """int64[events]: the rank among the best rows of the key so far, 0 if it is not one of them."""
     updates: Any
-    """bool[events]: whether its subject was one of them before."""
+    """bool[events]: whether its subject had a rank before."""
     left: Any
     """int64[events]: the row that the event removes from them, or -1."""
     stays: Any

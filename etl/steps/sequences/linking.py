@@ -8,13 +8,13 @@ from functools import partial
 from typing import TypeAlias
 
 from etl.state.sequences.automaton import (
+    ANY_EVENT,
     AT_END,
-    EVERY,
     MAX_ELEMENTS,
-    MAX_ONWARD,
+    MAX_SUCCESSORS,
     Element,
     LinkedElements,
-    Onward,
+    Successor,
     TooManyStatesError,
 )
 from etl.steps.sequences.pattern import Pattern, PatternElement, PatternGroup, PatternItem
@@ -26,23 +26,23 @@ def link_elements(pattern: Pattern, bits: Mapping[str, int]) -> LinkedElements:
     root = linking.sequence(pattern.items)
     at_end = linking.mask(pattern.absent_after)
 
-    def end(path: _Path) -> Iterator[Onward]:
-        yield Onward(AT_END, at_end | path.absent, frozenset())
+    def end(path: _Path) -> Iterator[Successor]:
+        yield Successor(AT_END, at_end | path.absent, frozenset())
 
-    onward = [_distinct(root.enter(_Path(), end))]
+    successors = [_distinct(root.enter(_Path(), end))]
     for leaf in linking.leaves:
-        onward.append(_distinct(leaf.after(_Path())))
+        successors.append(_distinct(leaf.after(_Path())))
     elements = tuple(leaf.element for leaf in linking.leaves)
     names = tuple(leaf.name for leaf in linking.leaves)
-    return LinkedElements(elements, tuple(onward), names, bool(at_end), linking.has_loops)
+    return LinkedElements(elements, tuple(successors), names, bool(at_end), linking.has_loops)
 
 
-def _distinct(found: Iterator[Onward]) -> tuple[Onward, ...]:
+def _distinct(found: Iterator[Successor]) -> tuple[Successor, ...]:
     """The links in the order of preference, each once."""
-    distinct: dict[Onward, None] = {}
+    distinct: dict[Successor, None] = {}
     for one in found:
         distinct[one] = None
-        if len(distinct) > MAX_ONWARD:
+        if len(distinct) > MAX_SUCCESSORS:
             raise TooManyStatesError
     return tuple(distinct)
 
@@ -57,15 +57,15 @@ class _Path:
     """Whether it begins a group that follows directly."""
     absent: int = 0
     """The mask of events that must not occur."""
-    kept_by: frozenset[int] = frozenset()
+    reserved_by: frozenset[int] = frozenset()
     """The possessive elements that keep the events that they can take."""
 
 
-Then: TypeAlias = Callable[[_Path], Iterator[Onward]]
+Then: TypeAlias = Callable[[_Path], Iterator[Successor]]
 """What follows a part of the pattern."""
 
 
-def _nothing(path: _Path) -> Iterator[Onward]:
+def _nothing(path: _Path) -> Iterator[Successor]:
     yield from ()
 
 
@@ -76,14 +76,14 @@ class _Leaf:
     element: Element
     after: Then = field(init=False)
 
-    def enter(self, path: _Path, then: Then) -> Iterator[Onward]:
+    def enter(self, path: _Path, then: Then) -> Iterator[Successor]:
         self.after = then
-        breaks = EVERY if path.next or path.begins else path.absent
-        taken = Onward(self.number, breaks, path.kept_by)
+        breaks = ANY_EVENT if path.next or path.begins else path.absent
+        taken = Successor(self.number, breaks, path.reserved_by)
         if self.element.minimum:
             yield taken
             return
-        passed = then(replace(path, kept_by=path.kept_by | {self.number}) if self.element.possessive else path)
+        passed = then(replace(path, reserved_by=path.reserved_by | {self.number}) if self.element.possessive else path)
         yield from _ordered([taken], passed, self.element.reluctant)
 
 
@@ -93,15 +93,15 @@ class _Items:
 
     parts: Sequence[tuple[_Part, bool, int]]
 
-    def enter(self, path: _Path, then: Then) -> Iterator[Onward]:
+    def enter(self, path: _Path, then: Then) -> Iterator[Successor]:
         return self.parts[0][0].enter(path, partial(self._enter, 1, then))
 
-    def _enter(self, at: int, then: Then, path: _Path) -> Iterator[Onward]:
+    def _enter(self, at: int, then: Then, path: _Path) -> Iterator[Successor]:
         if at == len(self.parts):
             return then(path)
         part, follows, absent = self.parts[at]
-        onward = replace(path, next=follows, absent=path.absent | absent)
-        return part.enter(onward, partial(self._enter, at + 1, then))
+        successors = replace(path, next=follows, absent=path.absent | absent)
+        return part.enter(successors, partial(self._enter, at + 1, then))
 
 
 @dataclass
@@ -110,7 +110,7 @@ class _Alternatives:
     firsts: frozenset[int]
     """The elements with which they begin."""
 
-    def enter(self, path: _Path, then: Then) -> Iterator[Onward]:
+    def enter(self, path: _Path, then: Then) -> Iterator[Successor]:
         inner = replace(path, next=False, begins=path.begins or path.next)
         for one in self.items:
             yield from one.enter(inner, then)
@@ -122,8 +122,8 @@ class _Optional:
     group: PatternGroup
     firsts: frozenset[int]
 
-    def enter(self, path: _Path, then: Then) -> Iterator[Onward]:
-        passed = then(replace(path, kept_by=path.kept_by | self.firsts) if self.group.possessive else path)
+    def enter(self, path: _Path, then: Then) -> Iterator[Successor]:
+        passed = then(replace(path, reserved_by=path.reserved_by | self.firsts) if self.group.possessive else path)
         yield from _ordered(self.body.enter(path, then), passed, self.group.reluctant)
 
 
@@ -134,11 +134,11 @@ class _Loop:
     body: _Alternatives
     group: PatternGroup
 
-    def enter(self, path: _Path, then: Then) -> Iterator[Onward]:
+    def enter(self, path: _Path, then: Then) -> Iterator[Successor]:
         return self.body.enter(path, partial(self._again, then))
 
-    def _again(self, then: Then, path: _Path) -> Iterator[Onward]:
-        passed = then(replace(path, kept_by=path.kept_by | self.body.firsts) if self.group.possessive else path)
+    def _again(self, then: Then, path: _Path) -> Iterator[Successor]:
+        passed = then(replace(path, reserved_by=path.reserved_by | self.body.firsts) if self.group.possessive else path)
         again = self.body.enter(replace(path, next=self.group.consecutive), partial(self._again, then))
         yield from _ordered(again, passed, self.group.reluctant)
 
@@ -150,10 +150,10 @@ class _Copies:
     parts: Sequence[_Part]
     consecutive: bool
 
-    def enter(self, path: _Path, then: Then) -> Iterator[Onward]:
+    def enter(self, path: _Path, then: Then) -> Iterator[Successor]:
         return self.parts[0].enter(path, partial(self._enter, 1, then))
 
-    def _enter(self, at: int, then: Then, path: _Path) -> Iterator[Onward]:
+    def _enter(self, at: int, then: Then, path: _Path) -> Iterator[Successor]:
         if at == len(self.parts):
             return then(path)
         return self.parts[at].enter(replace(path, next=self.consecutive), partial(self._enter, at + 1, then))
@@ -162,7 +162,9 @@ class _Copies:
 _Part: TypeAlias = _Leaf | _Items | _Alternatives | _Optional | _Loop | _Copies
 
 
-def _ordered(taken: Iterator[Onward] | Sequence[Onward], passed: Iterator[Onward], reluctant: bool) -> Iterator[Onward]:
+def _ordered(
+    taken: Iterator[Successor] | Sequence[Successor], passed: Iterator[Successor], reluctant: bool
+) -> Iterator[Successor]:
     yield from passed if reluctant else taken
     yield from taken if reluctant else passed
 

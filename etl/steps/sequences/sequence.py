@@ -180,13 +180,15 @@ class Sequence(KeyedStep):
                 yield Finding("needs-spark", message, ("events", name), "compute it with set before the step", at=found.start)
 
     def _check_size(self) -> Iterator[Finding]:
-        from etl.state.sequences.automaton import MAX_ONWARD, MAX_STATES, TooManyStatesError, check_size
+        from etl.state.sequences.automaton import MAX_STATES, MAX_SUCCESSORS, TooManyStatesError, check_size
         from etl.steps.sequences.compiling import linked_elements
 
         try:
             check_size(linked_elements(self))
         except TooManyStatesError:
-            message = f"the pattern counts more than {MAX_STATES} events, or more than {MAX_ONWARD} events may be the next one"
+            message = (
+                f"the pattern counts more than {MAX_STATES} events, or more than {MAX_SUCCESSORS} events may be the next one"
+            )
             yield Finding("bad-pattern", message, ("pattern",), "count many events with a window, and put the sequence after it")
 
     def _check_skip(self, pattern: Pattern) -> Iterator[Finding]:
