@@ -38,21 +38,22 @@ def unify_types(patterns: list[str]) -> list[str]:
     return [_CAPTURE.sub(replace, pattern) for pattern in patterns]
 
 
-def empty_captures(trees: Iterable[Node]) -> frozenset[str]:
-    """Text fields that each pattern captures once in every match, and of which one may be empty.
+def empty_captures(trees: Iterable[Node]) -> Mapping[str, frozenset[int] | None]:
+    """Text fields that may be captured empty, with the numbers of the patterns whose every match captures them once; None
+    instead of the numbers of all patterns.
 
-    The parser grok gives null for an empty capture, the tools that are imported an empty text: of these fields null after a
-    match is an empty capture.
+    The parser grok gives null for an empty capture, the tools that are imported an empty text: after a match of these patterns
+    null is an empty capture.
     """
-    always: frozenset[str] | None = None
+    always: list[frozenset[str]] = []
     nullable: set[str] = set()
     for tree in trees:
         found = [one for one in walk(tree) if isinstance(one, Capture)]
         names = [one.field for one in found]
-        once = {one.field for one in found if names.count(one.field) == 1 and not one.cast}
-        nullable |= {one.field for one in found if first_bytes(one.part)[1]}
-        always = (_always(tree) & once) & (_always(tree) if always is None else always)
-    return (always or frozenset()) & nullable
+        always.append(_always(tree) & {one.field for one in found if names.count(one.field) == 1 and not one.cast})
+        nullable |= {one.field for one in found if one.field in always[-1] and first_bytes(one.part)[1]}
+    numbers = {name: frozenset(at for at, names in enumerate(always) if name in names) for name in sorted(nullable)}
+    return {name: None if len(found) == len(always) else found for name, found in numbers.items()}
 
 
 def _always(node: Node) -> frozenset[str]:

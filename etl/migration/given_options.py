@@ -62,7 +62,7 @@ class GivenOptions(Mapping[str, Any]):
         for name, value in self._values.items():
             if isinstance(value, GivenOptions) and name in self._read:
                 found |= {f"{name}.{inner}": reason for inner, reason in value.left(without_effect).items()}
-            elif name not in self._read and not without_effect.fullmatch(name):
+            elif name not in self._read and value != [] and not without_effect.fullmatch(name):
                 found[name] = "an option without a counterpart"
         return found
 
@@ -87,9 +87,11 @@ def existing_fields(options: dict[str, Any], draft: Draft, given: GivenOptions) 
             del options[option]
     for label, text in dict(options.get("labels", {})).items():
         missing = [name for name in _PLACEHOLDER.findall(text) if draft.field(name).is_null]
-        if missing and len(options["labels"]) > 1:
+        if missing:
             given.leave(f"labels.{label}", f"no step gives the field {missing[0]}")
             del options["labels"][label]
+    if options.get("labels") == {}:
+        options["labels"] = {"job": "imported"}  # Loki's streams need a label
     return options
 
 

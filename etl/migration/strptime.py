@@ -25,7 +25,7 @@ _PART = re.compile(r"%(\.f|[369]f|:z|.)|([A-Za-z]+)|(.)", re.DOTALL)
 
 def java_pattern(pattern: str) -> str:
     """The pattern in Java's letters; ``%s`` is the word of the parser timestamp for seconds. Raises NoCounterpartError."""
-    if pattern in ("%s", "%s.%L"):
+    if re.fullmatch(r"%s(\.%(L|f|N|[369]f)|%\.f)?", pattern):
         return "epoch"
     if pattern == "%+":
         return "iso8601"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from etl.api import EtlError, Source
+from etl.catalogue import installed
 from etl.config.document.yaml_text import yaml_text
 from etl.migration.draft import Draft, DraftStep
 from etl.migration.rendering import comment_lines, step_lines
@@ -89,6 +92,12 @@ class Topology:
         """Drop what the steps needed only for a moment."""
         for draft in {id(one): one for one in (self.draft, *(origin.draft for origin in self.origins.values()))}.values():
             draft.finish()
+        for origin in self.origins.values():
+            given = {name for draft in (self.draft, origin.draft) for step in draft.steps for name in _given_names(step.options)}
+            dropped = {name for step in origin.draft.steps if step.options["type"] == "drop" for name in step.options["fields"]}
+            gone = [name for name in _conflicting(source_fields(origin.options), given) if name not in dropped]
+            if gone:
+                origin.draft.steps.insert(0, DraftStep({"type": "drop", "fields": gone}))
 
     def text(self) -> str:
         """The pipeline file."""
@@ -117,6 +126,39 @@ class Topology:
             if sink.own_steps:
                 parts.append(stream_text(f"to_{name}", sink.origin, sink.own_steps, []))
         return parts
+
+
+def source_fields(options: Mapping[str, Any]) -> list[str]:
+    """The fields that a source gives beside the text; none where its options say that only with the environment."""
+    try:
+        source = installed().families["source"][options["type"]].model_validate(dict(options))
+        assert isinstance(source, Source)
+        return source.fields().names
+    except (KeyError, ValueError, EtlError):
+        return []
+
+
+_CAPTURES = re.compile(r"%\{\w+:([^:{}]+)|\(\?<([\w.@-]+)>|%\{[+*&?]?([\w.@-]+)")
+
+
+def _given_names(options: Mapping[str, Any]) -> set[str]:
+    """The fields that a step may give."""
+    fields = options.get("fields")
+    names = [options.get("target"), *(fields or ()), *options.get("names", ())]
+    if options["type"] == "rename" and isinstance(fields, Mapping):
+        names += fields.values()
+    texts = [*options.get("patterns", ()), *options.get("pattern_definitions", {}).values(), options.get("pattern", "")]
+    names += [name for text in texts for found in _CAPTURES.findall(str(text)) for name in found]
+    return {name for name in names if isinstance(name, str) and name}
+
+
+def _conflicting(fields: Sequence[str], given: set[str]) -> list[str]:
+    """The fields that are members of what steps give as values, such as ``log.source.address`` of ``log``."""
+    return [
+        name
+        for name in fields
+        if any(name.startswith(f"{one}.") or one.startswith(f"{name}.") for one in given) and name != "message"
+    ]
 
 
 def share_standard_input(sources: Iterable[tuple[dict[str, Any], list[str]]]) -> None:

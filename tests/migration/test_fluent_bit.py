@@ -163,3 +163,35 @@ def test_a_parser_that_no_file_has(tmp_path: Path) -> None:
 )
 def test_patterns_of_times(pattern: str, expected: str) -> None:
     assert java_pattern(pattern) == expected
+
+
+LABELLED = """
+[SERVICE]
+    Parsers_File parsers.conf
+[INPUT]
+    Name tail
+    Path /var/log/dns.log
+    Parser dns
+[FILTER]
+    Name modify
+    Match *
+    Add source dns
+[OUTPUT]
+    Name loki
+    Match *
+    Host l
+    Labels job=fluent, $source
+    Label_Keys $source
+"""
+
+
+def test_labels_from_keys_and_times_in_seconds(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "parsers.conf").write_text("[PARSER]\n    Name dns\n    Format json\n    Time_Key ts\n    Time_Format %s.%L\n")
+    (tmp_path / "fluent-bit.conf").write_text(LABELLED)
+
+    made = etl.here("import", "fluent-bit.conf", "-o", "job.yaml")
+
+    root = yaml.safe_load((tmp_path / "job.yaml").read_text())
+    assert root["sinks"]["loki"]["labels"] == {"job": "fluent", "source": "{source}"}
+    assert "fluent-bit.conf:" not in made.err, made.err
+    assert etl.here("lint", "job.yaml").status == 0, etl.here("lint", "job.yaml").out

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import yaml
+from ingest_steps import grok, imported, steps
 from running import Etl
 
 from etl.catalogue import installed
@@ -17,28 +18,6 @@ from etl.migration.ingest.painless.python_times import TimeFormatter, time_text
 from etl.migration.ingest.painless.runtime import call as as_java
 from etl.migration.ingest.painless.runtime import rounds
 from etl.migration.ingest.pipeline import IngestImport
-from etl.migration.sampling import json_members
-
-
-def imported(*processors: Any, lines: tuple[str, ...] = (), **pipelines: Any) -> IngestImport:
-    ingest = IngestImport(
-        {"main": {"processors": list(processors)}, **{name: {"processors": one} for name, one in pipelines.items()}},
-        lambda name, path: f"{name}:{path}",
-        samples={"message": json_members(lines)} if lines else {},
-    )
-    ingest.run("main")
-    return ingest
-
-
-def steps(*processors: Any, **pipelines: Any) -> list[dict[str, Any]]:
-    """The steps of processors that are all carried over."""
-    ingest = imported(*processors, **pipelines)
-    assert [str(one) for one in ingest.report.left] == []
-    return [step.options for step in ingest.draft.steps]
-
-
-def grok(pattern: str, **more: Any) -> dict[str, Any]:
-    return {"grok": {"field": "message", "patterns": [pattern], **more}}
 
 
 def test_a_pattern_that_must_match_is_one_step() -> None:
@@ -152,7 +131,6 @@ def test_a_script_is_one_step() -> None:
         ({"grok": {"field": "message", "patterns": ["(?<a"]}}, ""),
         ({"nothing_of_this": {}}, "unknown here"),
         ({"enrich": {}}, "a lookup with a table does the same"),
-        ({"convert": {"field": "message", "type": "auto"}}, "type: auto"),
         ("text", "a processor is a mapping"),
         ({"grok": {"field": "message", "patterns": 7}}, "the option 'patterns' is '7', and has to be a text or a list of texts"),
         ({"foreach": {"field": "message", "processor": 7}}, "has to be a processor"),
@@ -312,12 +290,6 @@ def test_a_called_pipeline_fails_in_its_caller_if_it_has_no_handlers() -> None:
     assert ignoring.draft.steps[-2].options["fields"] == {"b": "'x'"}
 
 
-def test_a_list_is_changed_by_element() -> None:
-    texts = {"set": {"field": "tags", "value": ["a-b", "c"]}}
-    *_, last = steps(texts, {"gsub": {"field": "tags", "pattern": "-", "replacement": "+"}})
-    assert last["fields"] == {"tags": "transform(tags, x -> regexp_replace(x, '-', '+'))"}
-
-
 def test_a_script_with_functions_and_loops_is_a_function_in_python(etl: Etl, tmp_path: Path) -> None:
     processors = [
         grok("^%{NOTSPACE:hops} %{NOTSPACE:user.name} %{NOTSPACE:user.id}$"),
@@ -472,6 +444,43 @@ def test_the_direction_of_a_connection() -> None:
     )
 
 
+def test_networks_that_each_event_has(etl: Etl, tmp_path: Path) -> None:
+    processors = [
+        grok("^%{NOTSPACE:source.ip} %{NOTSPACE:destination.ip} %{NOTSPACE:nets}$"),
+        {"split": {"field": "nets", "separator": ","}},
+        {"network_direction": {"internal_networks_field": "nets", "if": "ctx.source.ip != 'skip'"}},
+    ]
+    (tmp_path / "networks.yml").write_text(yaml.safe_dump({"processors": processors}))
+    made = etl.here("import", "networks.yml")
+    lines = {
+        "10.0.0.1 8.8.8.8 private": "outbound",
+        "8.8.8.8 9.9.9.9 private,8.8.8.0/24": "outbound",
+        "::1 ff02::1 loopback": "outbound",
+    }
+    lines |= {"8.8.8.8 10.1.1.1 public": "outbound", "1.1.1.1 2.2.2.2 x": None, "skip 10.0.0.1 private": None}
+    expected = []
+    for line, direction in lines.items():
+        source, destination, nets = line.split(" ")
+        event = {"message": line, "source.ip": source, "destination.ip": destination, "nets": nets.split(",")}
+        expected.append(event | ({"network.direction": direction} if direction else {}))
+    cases = {"tests": {"networks": {"input": list(lines), "expect": expected}}}
+    (tmp_path / "job.yaml").write_text(made.out + yaml.safe_dump(cases))
+
+    tested = etl.here("test", "job.yaml")
+
+    assert made.err.startswith("3 of 3")
+    assert tested.status == 0, made.out + tested.out
+
+
+def test_networks_with_names_of_what_is_not_in_them() -> None:
+    pair = grok("%{IP:source.ip} %{IP:destination.ip}")
+    (_, step) = steps(pair, {"network_direction": {"internal_networks": ["public", "10.0.0.0/8"]}})
+    left = imported(pair, {"network_direction": {"internal_networks": ["home"]}}).report.left
+
+    assert "(ip_in(source.ip, '10.0.0.0/8') or not ip_in(source.ip, '10.0.0.0/8', " in step["fields"]["network.direction"]
+    assert "the network 'home'; those with names are private, " in left[0].reason
+
+
 def test_the_parts_of_a_domain() -> None:
     fqdn = {"field": "fqdn", "target_field": "dns"}
     (_, step) = steps(grok("%{NOTSPACE:fqdn}"), {"registered_domain": fqdn})
@@ -508,6 +517,21 @@ DOMAIN_PARTS = ("domain", "registered_domain", "subdomain", "top_level_domain")
 
 def test_an_empty_capture_is_an_empty_text() -> None:
     assert steps(grok("^%{DATA:a} %{WORD:b} (x%{DATA:c})?$"))[1] == {"type": "set", "fields": {"a": "coalesce(a, '')"}}
+
+
+def test_an_empty_capture_of_some_of_several_patterns_is_an_empty_text_where_these_match(etl: Etl, tmp_path: Path) -> None:
+    patterns = ["^a %{DATA:user}:%{WORD:kind}$", "^b %{WORD:kind} (?<note>.*)$", "^c (%{DATA:user};)?$"]
+    (tmp_path / "empty.yml").write_text(yaml.safe_dump({"processors": [{"grok": {"field": "message", "patterns": patterns}}]}))
+    made = etl.here("import", "empty.yml")
+    expected = (
+        "{message: 'a :x', user: '', kind: x}, {message: 'a eve:y', user: eve, kind: y}, {message: 'b z ', kind: z, note: ''}"
+    )
+    cases = f"input: ['a :x', 'a eve:y', 'b z ', 'c '], expect: [{expected}, {{message: 'c '}}]"
+    (tmp_path / "job.yaml").write_text(f"{made.out}tests:\n  empty: {{{cases}}}\n")
+
+    tested = etl.here("test", "job.yaml")
+
+    assert tested.status == 0, made.out + tested.out
 
 
 def test_a_name_that_is_a_value_and_an_object_is_refused() -> None:
@@ -590,13 +614,38 @@ def test_a_rename_that_overrides() -> None:
     ]
 
 
-def test_a_loop_changes_each_element() -> None:
-    array = {"split": {"field": "message", "target_field": "parts", "separator": ","}}
-    loop = {"foreach": {"field": "parts", "processor": {"gsub": {"field": "_ingest._value", "pattern": "x", "replacement": "y"}}}}
-    guarded = {"foreach": {"field": "parts", "processor": {"trim": {"field": "_ingest._value", "if": "ctx.a != null"}}}}
+def test_the_type_auto_keeps_what_there_is_and_says_so() -> None:
+    copied = {"convert": {"field": "message", "target_field": "b", "type": "auto"}}
+    ingest = imported({"set": {"field": "a", "value": 7}}, {"convert": {"field": "a", "type": "auto"}}, copied)
 
-    assert steps(array, loop)[-1]["fields"] == {"parts": "transform(parts, x -> regexp_replace(x, 'x', 'y'))"}
-    assert "a loop with a condition" in str(imported(array, guarded).report.left[0])
+    assert [step.options["fields"] for step in ingest.draft.steps] == [{"a": "7", "b": "message"}]
+    assert [one.construct for one in ingest.report.left] == ["processors[2].convert.type"]
+    assert (ingest.report.total, ingest.report.carried) == (4, 3)
+
+
+def test_a_pipeline_that_is_ended_does_nothing_further_but_its_caller_does() -> None:
+    end = {"terminate": {"if": "ctx.message == 'x'"}}
+    inner = [end, {"set": {"field": "a", "value": "after"}}, {"terminate": {}}, {"set": {"field": "b", "value": "never"}}]
+
+    *_, last, _ = steps({"pipeline": {"name": "inner"}}, {"set": {"field": "c", "value": "caller"}}, inner=inner)
+
+    assert last["fields"] == {"a": "case when not coalesce(_ended_1, false) then 'after' end", "c": "'caller'"}
+
+
+def test_sizes_are_numbers_of_bytes() -> None:
+    step = steps({"bytes": {"field": "message", "target_field": "n"}})[-1]
+    batch = pa.record_batch({"message": pa.array(["2KB", "3 mb", "7b", "1gb", None])})
+
+    events, rejects = installed().families["step"]["set"].model_validate(step).open(batch.schema)(batch)
+
+    assert not list(rejects)
+    assert events.column("n").to_pylist() == [2048, 3 << 20, 7, 1 << 30, None]
+
+
+def test_a_field_is_appended_to_a_list() -> None:
+    assert steps({"append": {"field": "a", "copy_from": "message"}})[-1]["fields"] == {
+        "a": "case when message is not null then array(message) end"
+    }
 
 
 def test_options_of_csv_date_and_uri_parts() -> None:

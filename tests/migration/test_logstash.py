@@ -386,3 +386,93 @@ def test_variables_in_the_values_of_fields_and_metadata(etl: Etl, tmp_path: Path
     assert "${SITE:-main}-" in made.out
     assert "$${ 7" in made.out
     assert etl.here("lint", "web.yaml").status == 0, etl.here("lint", "web.yaml").out
+
+
+PRIORITIES = """
+filter {
+  grok { match => { "message" => "^<%{NONNEGINT:syslog_pri}>%{WORD:host} %{NOTSPACE:size} %{GREEDYDATA:text}$" } }
+  syslog_pri { }
+  bytes { source => "size" target => "octets" }
+  truncate { fields => ["text"] length_bytes => 4 }
+  kv { source => "text" trim => "<>" trimkey => " " }
+  prune { whitelist_names => ["^syslog_", "^octets$", "^text\\z", "^tags"] blacklist_names => ["_code$"] }
+}
+output { stdout { } }
+"""
+
+
+def test_priorities_sizes_and_chosen_names(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "pri.conf").write_text(PRIORITIES)
+    made = etl.here("import", "pri.conf", "-o", "job.yaml")
+    lines = ["<34>web 2KB abcdef", "<191>web 10 xy"]
+    expected = [
+        {
+            "syslog_facility": "security/authorization",
+            "syslog_severity": "critical",
+            "syslog_pri": "34",
+            "octets": 2048,
+            "text": "abcd",
+        },
+        {"syslog_facility": "local7", "syslog_severity": "debug", "syslog_pri": "191", "octets": 10, "text": "xy"},
+    ]
+    path = tmp_path / "job.yaml"
+    path.write_text(path.read_text() + yaml.safe_dump({"tests": {"priorities": {"input": lines, "expect": expected}}}))
+
+    tested = etl.here("test", "job.yaml")
+
+    assert made.err.startswith("7 of 7 plugins and options carried over (100 %)"), made.err
+    assert tested.status == 0, path.read_text() + tested.out
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('prune { whitelist_values => { "a" => "x" } }', "filter prune: whitelist_values or blacklist_values"),
+        ('prune { interpolate => true whitelist_names => ["%{a}"] }', "'%{a}' depends on the event"),
+        ('prune { blacklist_names => ["("] }', "blacklist_names: missing )"),
+        ('truncate { fields => ["message"] length_bytes => "x" }', "length_bytes is 'x', and has to be a whole number"),
+        ('bytes { target => "n" conversion_method => "metric" }', "a conversion_method or decimal_separator"),
+    ],
+)
+def test_what_these_filters_cannot_do_is_said(text: str, reason: str, tmp_path: Path) -> None:
+    one = imported(f"filter {{ {text} }} output {{ stdout {{ }} }}", tmp_path)
+    one.run()
+
+    assert reason in str(one.report.left[0])
+
+
+FIREWALL = """
+input { udp { port => 5514 } }
+filter {
+  kv { source => "log" target => "inner" }
+  mutate { remove_field => ["log"] }
+  if [date] { date { match => ["date", "ISO8601"] } }
+}
+output {
+  elasticsearch { hosts => ["http://es:9200"] index => "%{[@metadata][beat]}-%{[@metadata][version]}-%{+YYYY.MM.dd}" }
+  email { to => "a@b.example" subject => "on %{host} of %{[a][b]}" }
+}
+"""
+
+
+def test_what_a_source_gives_or_no_step_gives_does_not_break_the_pipeline(etl: Etl, tmp_path: Path) -> None:
+    text = FIREWALL.replace("filter {", 'filter { json { source => "message" } ')
+    (tmp_path / "fw.conf").write_text(text)
+
+    made = etl.here("import", "fw.conf", "-o", "job.yaml")
+
+    root = yaml.safe_load((tmp_path / "job.yaml").read_text())
+    (first, *_) = root["streams"]["events"]["steps"]
+    assert first == {"type": "drop", "fields": ["log.source.address", "log.source.port"]}
+    assert root["sinks"]["elasticsearch"]["index"] == "beat-version-{yyyy.MM.dd}"
+    assert "index: no step gives the field @metadata." in made.err
+    assert etl.here("lint", "job.yaml").status == 0, etl.here("lint", "job.yaml").out
+
+
+def test_keys_of_pairs_are_neither_the_time_nor_the_tags(tmp_path: Path) -> None:
+    filters = 'kv { } mutate { add_tag => ["x"] copy => { "user" => "who" } }'
+    made = imported(f"filter {{ {filters} }} output {{ file {{ path => '/x/%{{+YYYY}}' }} }}", tmp_path).run()
+
+    steps = [step.options for step in made.draft.steps]
+    assert [{*step["fields"]} for step in steps if step["type"] == "key_value"] == [{"user", "who"}]
+    assert any(step.get("fields", {}).get("@timestamp") == "current_timestamp()" for step in steps)

@@ -258,3 +258,32 @@ def test_included_files_are_read_once(tmp_path: Path) -> None:
     found = ConfigurationReader(tmp_path / "rsyslog.conf").read()
 
     assert [type(one).__name__ for one in found] == ["Command", "If", "Command", "If"]
+
+
+FORWARDED = """
+module(load="imuxsock")
+template(name="token" type="string"
+  string="<%pri%>1 %timestamp:::date-rfc3339% %HOSTNAME% %app-name% %procid% LOG [abc-1@41058 tag=\\"web\\"] %msg%\\n")
+template(name="day" type="string" string="/var/log/%HOSTNAME%/%$YEAR%.log")
+template(name="object" type="list") {
+  constant(value="{") property(outname="host" name="hostname" format="jsonf")
+  constant(value=",") property(outname="msg" name="msg" format="jsonf") constant(value="}")
+}
+action(type="omfwd" protocol="tcp" target="logs.example.com" port="6514" template="token" StreamDriverMode="1")
+action(type="omfile" dynaFile="day" template="object")
+"""
+
+
+def test_tokens_in_structured_data_and_paths_by_members(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "rsyslog.conf").write_text(FORWARDED)
+
+    made = etl.here("import", "rsyslog.conf", "-o", "job.yaml")
+
+    root = yaml.safe_load((tmp_path / "job.yaml").read_text())
+    forwarded = root["sinks"]["fwd"]
+    assert (forwarded["address"], forwarded["format"]) == ("tls://logs.example.com:6514", "rfc5424")
+    assert (forwarded["message_id"], forwarded["structured_data"]) == ("LOG", {"abc-1@41058": ["tag"]})
+    assert root["streams"]["to_fwd"]["steps"] == [{"type": "set", "fields": {"tag": "'web'"}}]
+    assert root["sinks"]["file"]["path"] == "/var/log/{host}/{yyyy}.log"
+    assert "3 of 3" in made.err, made.err
+    assert etl.here("lint", "job.yaml").status == 0, etl.here("lint", "job.yaml").out

@@ -59,6 +59,52 @@ def test_events_are_those_that_the_manual_says(etl: Etl, tmp_path: Path) -> None
     assert tested.status == 0, tested.out + tested.err
 
 
+FURTHER = """
+[[inputs.tail]]
+  files = ["/var/log/a.log", "/var/log/b.log"]
+  data_format = "grok"
+  grok_patterns = ["%{WORD:kind} %{TIMESTAMP_ISO8601:timestamp}"]
+  grok_custom_pattern_files = []
+[[inputs.tail]]
+  files = ["/var/log/c.log"]
+  data_format = "grok"
+[[inputs.kafka_consumer]]
+  brokers = ["k:9092"]
+  topics = ["logs"]
+  data_format = "grok"
+  grok_patterns = ["%{NUMBER:n:int}"]
+[[inputs.mqtt_consumer]]
+  servers = ["tcp://m:1883"]
+  topics = ["a/#"]
+  qos = 1
+  data_format = "json"
+[[inputs.syslog]]
+  server = "udp://:6514"
+[[inputs.socket_listener]]
+  service_address = "tcp://127.0.0.1:8094"
+  data_format = "influx"
+[[outputs.file]]
+  files = ["stdout"]
+"""
+
+
+def test_inputs_of_files_brokers_and_syslog(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "telegraf.conf").write_text(FURTHER)
+
+    made = etl.here("import", "telegraf.conf", "-o", "job.yaml")
+
+    sources = yaml.safe_load((tmp_path / "job.yaml").read_text())["sources"]
+    assert [one.get("path") for one in sources.values()][:2] == ["/var/log/a.log", "/var/log/b.log"]
+    assert sources["kafka_consumer"]["start_group"] == "telegraf_metrics_consumers"
+    assert (sources["mqtt_consumer"]["servers"], sources["mqtt_consumer"]["version"]) == (["m:1883"], "3.1.1")
+    assert sources["syslog"] == {"type": "syslog", "listen": ["udp://0.0.0.0:6514"]}
+    assert [line.split(": ", 3)[3] for line in made.err.splitlines() if "telegraf.conf:" in line] == [
+        "no pattern is given: `grok_patterns` has none",
+        "the format 'influx'; grok and json are carried over",
+    ]
+    assert etl.here("lint", "job.yaml").status == 0, etl.here("lint", "job.yaml").out
+
+
 @pytest.mark.parametrize(
     ("layout", "expected"),
     [("2006-01-02T15:04:05.000Z07:00", "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"), ("Jan _2 15:04:05", "MMM d HH:mm:ss")],

@@ -112,7 +112,7 @@ def run(text: str) -> Draft:
         '.a = contains(substring: "x", value: .message)',
         ".a = parse_int(.message, base: 16)",
         '.a = split(.message, ",", limit: 2)',
-        '.a = to_unix_timestamp(now(), unit: "milliseconds")',
+        '.a = to_unix_timestamp(now(), unit: "nanoseconds")',
         ".a = replace(.message, r'x')",
         ".a = exists()",
         ". = merge()",
@@ -199,7 +199,7 @@ def test_a_statement_without_a_counterpart_leaves_the_others_of_its_program(etl:
 for_each(array!(.items)) -> |_i, v| {
   .last = v
 }
-.b = get_hostname!()
+.b = uuid_v4()
 .c = replace(.a, "X", "${y")
 """
     configuration = {
@@ -218,3 +218,55 @@ for_each(array!(.items)) -> |_i, v| {
     assert "# NOT CARRIED OVER: line 3: " in made.out
     tested = etl.here("test", "job.yaml")
     assert tested.status == 0, tested.out
+
+
+OLDER = """
+sources:
+  in: {type: socket, mode: udp, address: "0.0.0.0:9000", decoding: {codec: bytes}}
+transforms:
+  parsed: {type: json_parser, inputs: [in], drop_invalid: true}
+  program:
+    type: remap
+    inputs: [in]
+    source: |
+      . = parse_json!(.message)
+      .host = get_hostname() ?? "n/a"
+      .environment = get_env_var("STAGE") ?? "development"
+      .zone = get_env_var("ZONE")
+      .millis = to_unix_timestamp(now(), unit: "milliseconds")
+      . = compact(.)
+  kinds: {type: route, inputs: [program], route: {bad: '.status == "bad"', slow: '.status == "slow"'}}
+sinks:
+  daily: {type: elasticsearch, inputs: [program], host: "http://es:9200", bulk: {index: "app-%Y.%m.%d"}}
+  stream: {type: elasticsearch, inputs: [parsed], mode: data_stream, data_stream: {namespace: "%Y"}}
+  labelled: {type: loki, inputs: [in], labels: {app: "{{ kubernetes.labels.app }}"}}
+  rows: {type: clickhouse, inputs: [kinds.bad], endpoint: "http://ch:8123", database: logs, table: web, skip_unknown_fields: true}
+  rest: {type: console, inputs: [kinds._unmatched], encoding: {codec: json}}
+"""
+
+
+def test_a_configuration_of_an_older_vector_lints(etl: Etl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZONE", "eu")
+    (tmp_path / "vector.yaml").write_text(OLDER)
+
+    made = etl.here("import", "vector.yaml", "-o", "job.yaml")
+
+    text = (tmp_path / "job.yaml").read_text()
+    root = yaml.safe_load(text)
+    linted = etl.here("lint", "job.yaml")
+    assert linted.status == 0, text + linted.out
+    assert [line.split(": ", 2)[2] for line in made.err.splitlines() if "vector.yaml:" in line] == [
+        "sink loki.labels.app: no step gives the field kubernetes.labels.app"
+    ]
+    assert "'${STAGE:-development}'" in text
+    assert "'${HOSTNAME:-n/a}'" in text
+    assert root["streams"]["to_daily"]["steps"] == [
+        {"type": "set", "fields": {"timestamp": "try_cast(`timestamp` as timestamp)"}}
+    ]
+    (stream,) = root["streams"]["to_stream"]["steps"]
+    assert stream == {"type": "set", "fields": {"@timestamp": "try_cast(`@timestamp` as timestamp)"}}
+    assert root["streams"]["kinds__unmatched"]["steps"] == [
+        {"type": "filter", "where": "not coalesce(status = 'bad' or status = 'slow', false)"}
+    ]
+    assert root["sinks"]["labelled"]["labels"] == {"job": "imported"}
+    assert root["sinks"]["rows"]["table"] == "logs.web"

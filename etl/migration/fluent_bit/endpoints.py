@@ -8,6 +8,7 @@ from typing import Any
 
 from etl.migration.draft import NoCounterpartError, clean_name
 from etl.migration.fluent_bit.configuration import Section
+from etl.migration.fluent_bit.parsers import key_name
 from etl.migration.given_options import kafka_security
 from etl.migration.journal import FOLDER
 from etl.migration.strptime import java_pattern
@@ -214,15 +215,22 @@ def _http(one: Section) -> Options:
     return {**sink, **_headers(one), **_login(one), **_compression(one), **tls}
 
 
+def _label(key: str) -> str:
+    """The name of a label for a key."""
+    return key_name(key).replace(".", "_")
+
+
 def _loki(one: Section) -> Options:
     tls = _client_tls(one)
     labels: dict[str, str] = {}
     for part in one.get("labels", "job=fluent-bit").split(","):
         name, _, value = part.strip().partition("=")
-        if value.startswith("$"):
-            one.options.leave("labels", f"{part.strip()}: a label from a field is `name: '{{field}}'`")
+        if not value and name.startswith("$"):  # `$key` is a label of that name
+            labels[_label(name)] = f"{{{key_name(name)}}}"
         elif name:
-            labels[name] = value
+            labels[clean_name(name)] = f"{{{key_name(value)}}}" if value.startswith("$") else value
+    for name in filter(None, map(str.strip, one.get("label_keys", "").split(","))):
+        labels[_label(name)] = f"{{{key_name(name)}}}"
     given = one.options.texts({"bearer_token": "token", "tenant_id": "tenant"})
     sink: Options = {"type": "loki", "urls": [_url(one, 3100, "", tls)], "labels": labels or {"job": "fluent-bit"}}
     return {**sink, **given, **_headers(one), **_login(one), **tls}

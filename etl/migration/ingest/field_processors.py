@@ -20,6 +20,7 @@ from etl.migration.values import (
     NULL,
     NUMBER,
     TEXT,
+    TEXTS,
     TRUE,
     TRUTH,
     WHOLE,
@@ -82,10 +83,13 @@ def _filled(value: Value) -> Value:
 
 
 def append(one: Processor) -> None:
-    name, given = one.field_name(), one.need("value")
+    name = one.field_name()
     before = one.draft.field(name)
-    for item in given if isinstance(given, list) else [given]:
-        value = one.template(item)
+    if one.option("copy_from"):
+        values = [one.draft.field(static_name(one.option("copy_from")))]
+    else:
+        values = [one.template(item) for item in as_list(one.need("value"))]
+    for value in values:
         if one.option("ignore_empty_values") and value.type == TEXT:
             value = Value(f"nullif({value.sql}, '')", TEXT, value.reads)
         if not value.is_null:
@@ -129,23 +133,19 @@ _TYPES = {"integer": WHOLE, "long": WHOLE, "float": NUMBER, "double": NUMBER, "s
 
 
 def convert(one: Processor) -> None:
-    target_type = str(one.need("type")).lower()
     source = one.source()
-    if target_type == "auto":
-        raise NoCounterpartError("type: auto makes the type of a field depend on the event; say which one")
+    if str(one.need("type")).lower() == "auto":
+        _convert_auto(one, source)
+        return
+    changed = convert_value(one, source or NULL)
     if source is None:
         return
-    type_ = _TYPES.get(target_type)
-    if type_ is None:
-        raise NoCounterpartError(f"the type {target_type!r} is unknown")
-    if source.is_array:
-        type_ = f"array<{type_}>"
-    changed = _address(source) if target_type == "ip" else as_type(source, type_)
-    if target_type == "ip" and one.is_fatal:
+    type_, is_address = changed.type, str(one.option("type")).lower() == "ip"
+    if is_address and one.is_fatal:
         one.draft.comment(
             f"convert: {one.target} is null where {one.field_name()} is not an address; in Elasticsearch the event fails"
         )
-    can_fail = (type_ != TEXT and type_ != source.type) or target_type == "ip"
+    can_fail = (type_ != TEXT and type_ != source.type) or is_address
     failed = None
     if can_fail and not one.option("ignore_failure") and not one.is_fatal:
         condition = both(one.where, both(negation(is_null(source)), is_null(changed)))
@@ -160,6 +160,30 @@ def convert(one: Processor) -> None:
     one.draft.set({one.target: choose(one.where, changed, before)})
     if failed is not None:
         one.failed(failed, one.draft.field(text))
+
+
+def convert_value(one: Processor, source: Value) -> Value:
+    """The value in the type that the processor names; null where it does not fit."""
+    target_type = str(one.need("type")).lower()
+    if target_type == "auto":
+        return source
+    type_ = _TYPES.get(target_type)
+    if type_ is None:
+        raise NoCounterpartError(f"the type {target_type!r} is unknown; known are {', '.join((*_TYPES, 'auto'))}")
+    if target_type == "ip":
+        return _address(source)
+    return as_type(source, f"array<{type_}>" if source.is_array else type_)
+
+
+def _convert_auto(one: Processor, source: Value | None) -> None:
+    """``auto`` gives each event the type that its text looks like; a field here has one type, which for a text stays text."""
+    if source is not None and one.target != one.field_name():
+        one.set(one.target, source)
+    if source is None or source.type in (TEXT, TEXTS):
+        one.leave_option("type", AUTO)
+
+
+AUTO = "auto gives the value of each event a type of its own; here it keeps its type: write integer, float or boolean instead"
 
 
 def _address(source: Value) -> Value:
@@ -268,6 +292,5 @@ NO_COUNTERPART: Mapping[str, str] = {
     "redact": "a `set` with regexp_replace(message, '…', '<IP>') hides what a pattern finds",
     "reroute": "the sink names the index",
     "set_security_user": "there is no user of a request",
-    "terminate": "a filter and two streams do the same",
 }
 """Processors without a counterpart, and what to do instead."""

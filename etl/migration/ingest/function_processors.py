@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from etl.expressions.quoting import quoted_text
 from etl.migration.draft import NoCounterpartError
-from etl.migration.ingest.painless.sql_methods import appended
+from etl.migration.ingest.networks import COMPLEMENTS, NETWORKS
 from etl.migration.ingest.processor import Processor, as_list, static_name
-from etl.migration.ingest.templates import slots
 from etl.migration.values import (
     NULL,
     TEXT,
@@ -50,8 +50,8 @@ def _of_each_text(make: Callable[[Processor, Value], Value]) -> Callable[[Proces
     return _function(lambda one, source: of_each(lambda text: make(one, as_type(text, TEXT)), source))
 
 
-def _of_text(function: str) -> Callable[[Processor], None]:
-    return _of_each_text(lambda one, text: call(function, [text], TEXT))
+def _of_text(function: str) -> Callable[[Processor, Value], Value]:
+    return lambda one, text: call(function, [text], TEXT)
 
 
 def _split(one: Processor, source: Value) -> Value:
@@ -79,29 +79,6 @@ def _sort(one: Processor, source: Value) -> Value:
     return call("reverse", [found], source.type) if one.option("order") == "desc" else found
 
 
-def foreach(one: Processor) -> None:
-    """``foreach`` with a processor that appends each element to another field, or changes the elements in place."""
-    inner = one.need("processor")
-    ((name, options),) = inner.items()
-    if "if" in options:
-        raise NoCounterpartError("a loop with a condition on each element; expressions may do it: filter(tags, x -> x <> '')")
-    source = one.source()
-    if source is None:
-        return
-    if name == "append" and slots(str(options.get("value"))) == [ELEMENT] and source.is_array:
-        target = replace(one, options=options).field_name()
-        before = one.draft.field(target)
-        one.draft.set({target: choose(one.where, appended(before, source, options.get("allow_duplicates", True)), before)})
-    elif name in ELEMENTWISE and options.get("field") == ELEMENT and "target_field" not in options and source.is_array:
-        FUNCTION_PROCESSORS[name](replace(one, name=name, options={**options, "field": one.field_name()}))
-    else:
-        raise NoCounterpartError(f"a loop with {name}; expressions on arrays may do it: transform(tags, x -> lower(x))")
-
-
-ELEMENT = "_ingest._value"
-ELEMENTWISE = frozenset(["bytes", "gsub", "html_strip", "lowercase", "trim", "uppercase", "urldecode"])
-"""Processors that change each element of an array."""
-
 _IDS = {
     "source_ip": "source.ip",
     "destination_ip": "destination.ip",
@@ -120,36 +97,68 @@ def community_id(one: Processor) -> None:
     one.set(static_name(one.option("target_field", "network.community_id")), value)
 
 
-_NETWORKS = {
-    "private": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fd00::/8"),
-    "loopback": ("127.0.0.0/8", "::1/128"),
-    "link_local_unicast": ("169.254.0.0/16", "fe80::/10"),
-    "multicast": ("224.0.0.0/4", "ff00::/8"),
-    "unspecified": ("0.0.0.0/32", "::/128"),
-}
-"""Names of networks in ``network_direction``."""
-
-
 def network_direction(one: Processor) -> None:
-    source, target = (
-        as_type(one.draft.field(static_name(one.option(f"{side}_ip", f"{side}.ip"))), TEXT) for side in ("source", "destination")
-    )
+    names = {side: static_name(one.option(f"{side}_ip", f"{side}.ip")) for side in ("source", "destination")}
+    source, destination = (as_type(one.draft.field(name), TEXT) for name in names.values())
+    target = static_name(one.option("target_field", "network.direction"))
     if one.option("internal_networks_field"):
-        raise NoCounterpartError(
-            "internal_networks_field: networks here are known before the run; write them as internal_networks"
-        )
-    networks: list[str] = []
-    for network in as_list(one.need("internal_networks")):
-        if not re.fullmatch(r"[0-9a-fA-F:.]+/\d+", network) and network not in _NETWORKS:
-            raise NoCounterpartError(f"the network {network!r}; those with names are {', '.join(_NETWORKS)}")
-        networks += _NETWORKS.get(network, (network,))
-    if one.draft.field(static_name(one.option("source_ip", "source.ip"))).is_null or target.is_null:
+        _direction_by_event(one, [*names.values(), static_name(one.option("internal_networks_field"))], target)
         return
-    inside = [f"ip_in({side.sql}, {', '.join(map(quoted_text, networks))})" for side in (source, target)]
+    networks = [str(network) for network in as_list(one.need("internal_networks"))]
+    for network in networks:
+        if not re.fullmatch(r"[0-9a-fA-F:.]+/\d+", network) and network not in {*NETWORKS, *COMPLEMENTS}:
+            raise NoCounterpartError(f"the network {network!r}; those with names are {', '.join((*NETWORKS, *COMPLEMENTS))}")
+    if any(one.draft.field(name).is_null for name in names.values()):
+        return
+    inside = [_is_inside(side, networks) for side in (source, destination)]
     cases = f"when {inside[0]} and {inside[1]} then 'internal' when {inside[0]} then 'outbound' when {inside[1]} then 'inbound'"
-    known = f"when {source.sql} is null or {target.sql} is null then null"
-    value = Value(f"case {cases} {known} else 'external' end", TEXT, source.reads | target.reads)
-    one.set(static_name(one.option("target_field", "network.direction")), value)
+    known = f"when {source.sql} is null or {destination.sql} is null then null"
+    one.set(target, Value(f"case {cases} {known} else 'external' end", TEXT, source.reads | destination.reads))
+
+
+def _is_inside(address: Value, networks: Sequence[str]) -> str:
+    """Whether an address is in one of these networks."""
+    plain = [network for name in networks if name not in COMPLEMENTS for network in NETWORKS.get(name, (name,))]
+    found = [_ip_in(address, plain)] if plain else []
+    for name in networks:
+        if name in COMPLEMENTS:
+            found.append(f"not {_ip_in(address, [network for one in COMPLEMENTS[name] for network in NETWORKS[one]])}")
+    return found[0] if len(found) == 1 else f"({' or '.join(found)})"
+
+
+def _ip_in(address: Value, networks: Sequence[str]) -> str:
+    return f"ip_in({address.sql}, {', '.join(map(quoted_text, networks))})"
+
+
+_DIRECTION = """\
+from etl.migration.ingest.networks import direction
+
+
+def {name}(event: dict) -> dict:
+    found = {condition}direction(event.get({source!r}), event.get({destination!r}), event.get({networks!r}))
+    return {{**event, {target!r}: found}}
+"""
+
+
+def _direction_by_event(one: Processor, names: Sequence[str], target: str) -> None:
+    """The direction for networks that each event has in a field, by a function in Python."""
+    draft = one.draft
+    for name in names:
+        if draft.field(name).is_null:
+            if one.is_fatal and not one.option("ignore_missing"):
+                draft.comment(f"network_direction: no step before gives {name}")
+            return
+    where = draft.keep(one.where)
+    condition = ""
+    if where is not None:
+        condition = f"event.get({target!r}) if not event[{next(iter(where.reads))!r}] else "
+    name = f"network_direction_{len(draft.functions) + 1}"
+    source, destination, networks = names
+    draft.functions[name] = _DIRECTION.format(
+        name=name, condition=condition, source=source, destination=destination, networks=networks, target=target
+    )
+    read = sorted({*names, *(where.reads if where else ()), *({target} & {*draft.types})})
+    draft.add({"type": "python", "function": name, "read": read, "fields": {target: TEXT}}, {target: TEXT})
 
 
 def registered_domain(one: Processor) -> None:
@@ -198,20 +207,28 @@ def fingerprint(one: Processor) -> None:
     one.set(static_name(one.option("target_field", "fingerprint")), Value(hash_.format(f"concat_ws('|', {joined})"), TEXT, reads))
 
 
-FUNCTION_PROCESSORS: Mapping[str, Callable[[Processor], None]] = {
+def _bytes(one: Processor, text: Value) -> Value:
+    """A number of bytes, of which ``1kb`` has 1024."""
+    sql = reduce(lambda made, unit: f"replace({made}, '{unit}b', '{unit}ib')", "kmgtp", f"lower({text.sql})")
+    return Value(f"cast(parse_size({sql}) as bigint)", WHOLE, text.reads)
+
+
+ELEMENT_FUNCTIONS: Mapping[str, Callable[[Processor, Value], Value]] = {
     "lowercase": _of_text("lower"),
     "uppercase": _of_text("upper"),
     "trim": _of_text("trim"),
     "urldecode": _of_text("flink_url_decode"),
-    "html_strip": _of_each_text(lambda one, x: call("regexp_replace", [x, text_value("<[^>]*>"), text_value("")], TEXT)),
-    "bytes": _of_each_text(
-        lambda one, x: Value(f"cast(parse_size(regexp_replace(lower({x.sql}), 'b$', 'ib')) as bigint)", WHOLE, x.reads)
-    ),
-    "gsub": _of_each_text(_gsub),
+    "html_strip": lambda one, x: call("regexp_replace", [x, text_value("<[^>]*>"), text_value("")], TEXT),
+    "bytes": _bytes,
+    "gsub": _gsub,
+}
+"""What processors make of a text, or of each text of a list."""
+
+FUNCTION_PROCESSORS: Mapping[str, Callable[[Processor], None]] = {
+    **{name: _of_each_text(function) for name, function in ELEMENT_FUNCTIONS.items()},
     "split": _function(_split),
     "join": _function(_join),
     "sort": _function(_sort),
-    "foreach": foreach,
     "community_id": community_id,
     "network_direction": network_direction,
     "fingerprint": fingerprint,

@@ -42,7 +42,7 @@ OPTION_TYPES: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 _COMMON = frozenset(["if", "tag", "description", "on_failure", "ignore_failure", "ignore_missing"])
 _TEXT_OF_FIELD = "field target_field"
 _READ: Mapping[str, str] = {
-    "append": "field value allow_duplicates media_type ignore_empty_values",
+    "append": "field value copy_from allow_duplicates media_type ignore_empty_values",
     "community_id": "source_ip destination_ip source_port destination_port transport target_field",
     "convert": "field target_field type",
     "csv": "field target_fields separator quote trim empty_value",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,7 @@ def grok(one: Processor) -> None:
         options["pattern_set"] = "legacy"
     if not one.option(DOT_MATCHES_NEWLINE) and _matches_any_character(options):
         options["dot_matches_newline"] = False
-    one.parse("grok", options, empty=_empty_captures(options) if one.option("keep_empty_captures", True) else frozenset())
+    one.parse("grok", options, empty=_mark_patterns(one, options) if one.option("keep_empty_captures", True) else {})
 
 
 DOT_MATCHES_NEWLINE = "dot_matches_newline"
@@ -43,9 +43,21 @@ def _matches_any_character(options: Mapping[str, Any]) -> bool:
     return one != other
 
 
-def _empty_captures(options: Mapping[str, Any]) -> frozenset[str]:
+def _mark_patterns(one: Processor, options: dict[str, Any]) -> Mapping[str, Sequence[str]]:
+    """The fields that are an empty text where they are null after a match, with the fields that say which pattern has matched.
+
+    Those are captures of the whole match, added to the patterns that need one; without them it is any pattern.
+    """
     parser = build_parser("grok", {"field": "x", **options})
-    return empty_captures(tree for tree in getattr(parser, "trees", tuple)() if not isinstance(tree, PatternError))
+    trees = list(getattr(parser, "trees", tuple)())
+    if any(isinstance(tree, PatternError) for tree in trees):
+        return {}
+    found = empty_captures(trees)
+    numbers = sorted(set().union(*(some for some in found.values() if some)))
+    marks = {number: one.draft.new_temporary("matched") for number in numbers}
+    for number, name in marks.items():
+        options["patterns"][number] = f"(?<{name}>{options['patterns'][number]})"
+    return {name: [marks[number] for number in sorted(some or ())] for name, some in found.items()}
 
 
 def dissect(one: Processor) -> None:
@@ -58,6 +70,8 @@ _FORMATS = {
     "UNIX": "epoch",
     "UNIX_MS": "epoch_millis",
     "epoch_second": "epoch",
+    "epoch": "epoch",
+    "iso8601": "iso8601",
     "epoch_millis": "epoch_millis",
     **{
         f"{strict}{name}": "iso8601"
@@ -238,7 +252,7 @@ def add_pairs(one: Processor, prefix: str, options: dict[str, Any]) -> None:
     names = dict.fromkeys(options.get("include") or _keys(one, prefix))
     keys = {name: (TEXT, name) for name in names if FIELD_NAME.fullmatch(name) and name not in options.get("exclude", ())}
     earlier = any(other.prefix == prefix and other.options["type"] == "key_value" for other in one.draft.members)
-    members = Members(prefix, options, keys)
+    members = Members(prefix, options, keys, names=_KEYS)
     if earlier:
         stem = one.draft.new_temporary("pairs")
         one.draft.temporary.pop()
@@ -257,6 +271,10 @@ def add_pairs(one: Processor, prefix: str, options: dict[str, Any]) -> None:
             one.draft.types[own + name] = members.declare(prefix + name)
             one.draft.temporary.append(own + name)
     members.declared = frozenset(options.get("include", ()))
+
+
+_KEYS = re.compile(r"(?!(?:@timestamp|@version|tags)\Z).+")
+"""Names that keys of pairs may have: not those of the event's time and tags, which have types of their own."""
 
 
 def _keys(one: Processor, prefix: str) -> Iterator[str]:

@@ -11,7 +11,8 @@ from typing import Any
 
 from etl.migration.draft import Draft, NoCounterpartError, clean_name
 from etl.migration.ingest.field_processors import FIELD_PROCESSORS, NO_COUNTERPART
-from etl.migration.ingest.function_processors import ELEMENTWISE, FUNCTION_PROCESSORS
+from etl.migration.ingest.function_processors import ELEMENT_FUNCTIONS, FUNCTION_PROCESSORS
+from etl.migration.ingest.loops import foreach
 from etl.migration.ingest.options import checked_options, unread_options
 from etl.migration.ingest.painless.expressions import Expressions
 from etl.migration.ingest.painless.parser import condition_statements, parse_condition
@@ -21,9 +22,14 @@ from etl.migration.ingest.parser_processors import PARSER_PROCESSORS
 from etl.migration.ingest.processor import ZONE_FIELD, FailureScope, Processor
 from etl.migration.report import ImportReport, OmittedConstruct
 from etl.migration.sampling import Member
-from etl.migration.values import FALSE, TRUE, Value, both, text_value
+from etl.migration.values import FALSE, TRUE, Value, both, either, negation, text_value
 
-PROCESSORS: Mapping[str, Callable[[Processor], None]] = {**FIELD_PROCESSORS, **FUNCTION_PROCESSORS, **PARSER_PROCESSORS}
+PROCESSORS: Mapping[str, Callable[[Processor], None]] = {
+    **FIELD_PROCESSORS,
+    **FUNCTION_PROCESSORS,
+    **PARSER_PROCESSORS,
+    "foreach": foreach,
+}
 
 MAX_DEPTH = 10
 """Pipelines that call each other."""
@@ -44,6 +50,8 @@ class IngestImport:
     draft: Draft = field(default_factory=Draft)
     report: ImportReport = field(default_factory=ImportReport)
     _depth: int = 0
+    _ended: Value | None = None
+    """Where a processor ``terminate`` has ended the pipeline, which those that call it do not notice."""
 
     def run(self, name: str) -> Draft:
         """The draft with the steps of a pipeline."""
@@ -63,9 +71,11 @@ class IngestImport:
             raise NoCounterpartError(f"pipelines call each other more than {MAX_DEPTH} deep, at {name}")
         document = self.pipelines[name]
         self._depth += 1
+        before, self._ended = self._ended, None
         handlers = _list(document.get("on_failure"))
         own = FailureScope(handlers) if handlers else scope
         self._processors(name, ("processors",), document.get("processors") or [], where, own, {})
+        self._ended = before
         if own is not None and own is not scope and own.failed is not None:
             self._processors(name, ("on_failure",), handlers, own.failed, None, own.details)
         self._depth -= 1
@@ -108,12 +118,17 @@ class IngestImport:
     ) -> None:
         options = checked_options(options)
         where = both(where, self._condition(options.get("if"), name == "date"))
+        if self._ended is not None:
+            where = both(where, negation(self._ended))
         if where == FALSE:
             return
         if scope is not None and _gives_fields(name, options, scope):
             where = both(where, scope.going)
         if where is not None and name in ("pipeline", "rename", "remove") and where.reads:
             where = self.draft.keep(where)
+        if name == "terminate":
+            self._end(where if "if" in options else None)
+            return
         if name == "pipeline":
             if options.get("ignore_missing_pipeline") and _called_name(options) not in self.pipelines:
                 self.draft.comment(f"the pipeline {_called_name(options)!r} is not among the files, and may be missing there")
@@ -127,7 +142,11 @@ class IngestImport:
         def further(processors: Sequence[Any], condition: Value | None, values: Mapping[str, Value]) -> None:
             self._processors(pipeline, (*at, name, "on_failure"), processors, condition, scope, values)
 
-        self._leave_options(pipeline, at, name, options, not constants)
+        def leave_option(option: str, reason: str) -> None:
+            self._leave_option(pipeline, at, name, option, reason, not constants)
+
+        for option in unread_options(name, options):
+            leave_option(option, _UNREAD)
         run(
             Processor(
                 name,
@@ -142,17 +161,22 @@ class IngestImport:
                 dotted_names(self.pipelines),
                 mentioned_names(self.pipelines),
                 pipeline,
+                leave_option,
             )
         )
 
-    def _leave_options(
-        self, pipeline: str, at: tuple[str | int, ...], name: str, options: Mapping[str, Any], is_counted: bool
+    def _end(self, where: Value | None) -> None:
+        """No further processor of the pipeline runs for the events with this condition."""
+        ended = self.draft.keep(where, "ended") or TRUE
+        self._ended = ended if self._ended is None else self.draft.keep(either(self._ended, ended), "ended")
+
+    def _leave_option(
+        self, pipeline: str, at: tuple[str | int, ...], name: str, option: str, reason: str, is_counted: bool
     ) -> None:
-        for option in unread_options(name, options):
-            self.report.total += is_counted
-            shown = f"{_shown(at)}.{name}.{option}"
-            self.report.left.append(OmittedConstruct(self.locate(pipeline, (*at, name, option)), shown, _UNREAD))
-            self.draft.comment(f"NOT CARRIED OVER: {shown}: {_UNREAD}")
+        self.report.total += is_counted
+        shown = f"{_shown(at)}.{name}.{option}"
+        self.report.left.append(OmittedConstruct(self.locate(pipeline, (*at, name, option)), shown, reason))
+        self.draft.comment(f"NOT CARRIED OVER: {shown}: {reason}")
 
     def _call(self, options: Mapping[str, Any], where: Value | None, scope: FailureScope | None) -> None:
         """Import a pipeline that another calls; what fails in it fails in the caller, if it has no ``on_failure``."""
@@ -197,7 +221,7 @@ class IngestImport:
             raise (reason if str(error) == str(reason) else NoCounterpartError(f"{reason}; and not as Python: {error}")) from None
 
 
-_CHANGES = frozenset(["rename", "remove", *ELEMENTWISE, "convert", "split", "join", "sort", "foreach", "dot_expander"])
+_CHANGES = frozenset(["rename", "remove", *ELEMENT_FUNCTIONS, "convert", "split", "join", "sort", "foreach", "dot_expander"])
 """Processors that change fields which are there: after a failure they may run, since they find nothing that is new."""
 
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,6 @@ from pydantic import ValidationError
 
 from etl.api import Parser
 from etl.catalogue import installed
-from etl.expressions.quoting import quoted
 from etl.migration.captures import rename_in_pattern
 from etl.migration.draft import Draft, NoCounterpartError, clean_name
 from etl.migration.ingest.templates import template_value
@@ -123,6 +122,8 @@ class Processor:
     """Names of fields that any processor mentions."""
     pipeline: str = ""
     """The name of the pipeline that has it."""
+    leave_option: Callable[[str, str], None] = lambda option, reason: None
+    """Reports an option that is not carried over, with the reason."""
 
     def __post_init__(self) -> None:
         self._known = frozenset(self.draft.types)
@@ -209,15 +210,15 @@ class Processor:
         *,
         more: Mapping[str, str] | None = None,
         keeps: bool = True,
-        empty: frozenset[str] = frozenset(),
+        empty: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         """Add a parser of the field. Where it fails, fields that earlier steps have given keep their values.
 
         ``more``: options with names of fields that it gives, such as ``target``. ``keeps``: the parsed field is kept. ``empty``:
-        fields that are an empty text instead of null where the parser succeeds. Raises NoCounterpartError for options that the
-        parser does not accept.
+        fields that are an empty text instead of null where the parser succeeds, or where one of the fields of their lists has a
+        value. Raises NoCounterpartError for options that the parser does not accept.
         """
-        name = self.field_name()
+        name, empty = self.field_name(), empty or {}
         source = self.source()
         if source is None:
             self.failed(FALSE if self.option("ignore_missing") else TRUE)
@@ -229,8 +230,7 @@ class Processor:
         if direct and (name in self.draft.certain or not self.option("ignore_missing")):
             self.draft.add({"type": type_, "field": name, **chosen, **({"keep_field": True} if keeps else {})}, given)
             self._take_first(given)
-            texts = [one for one in given if one in empty]
-            self.draft.set({one: Value(f"coalesce({quoted(one)}, '')", TEXT, frozenset([one])) for one in texts})
+            self.draft.set({one: _filled(field_value(one, TEXT), marks, None) for one, marks in empty.items() if one in given})
             return
         text = self.draft.new_temporary("text")
         self.draft.set({text: choose(self.where, as_type(source, TEXT), Value("cast(null as string)", TEXT))})
@@ -241,10 +241,9 @@ class Processor:
         types |= self._take_first(types)
         merged: dict[str, Value] = {}
         parsed = both(self.where, both(negation(is_null(source)), is_null(field_value(text, TEXT))))
-        for one in empty & given.keys():
+        for one in empty.keys() & given.keys():
             new = renamed.get(one, one)
-            value = field_value(new, TEXT)
-            self.draft.set({new: choose(both(parsed, is_null(value)), text_value(""), value)})
+            self.draft.set({new: _filled(field_value(new, TEXT), empty[one], parsed)})
         for one, new in renamed.items():
             value = field_value(new, types[new])
             merged[one] = choose(negation(is_null(value)), value, self.draft.field(one))
@@ -267,6 +266,16 @@ class Processor:
         names = {one: stem + one.removeprefix(options["target"]) for one in given}
         self.draft.temporary += names.values()
         return names
+
+
+def _filled(value: Value, marks: Sequence[str], parsed: Value | None) -> Value:
+    """The value, or an empty text where it is null and one of the fields ``marks`` is not, or else where the text is parsed."""
+    where = parsed
+    if marks:
+        where = reduce(either, (negation(is_null(field_value(name, TEXT))) for name in marks))
+    if where is None:
+        return Value(f"coalesce({value.sql}, '')", TEXT, value.reads)
+    return choose(both(where, is_null(value)), text_value(""), value)
 
 
 def _first(value: Value) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from etl.expressions.quoting import quoted_text
 from etl.migration.draft import NoCounterpartError
@@ -13,7 +13,7 @@ from etl.migration.logstash.filter_plugin import Filter, any_of
 from etl.migration.logstash.mutations import mutate
 from etl.migration.logstash.parsing_filters import csv, date, dissect, geoip, grok, json_text, key_values, url_decode, user_agent
 from etl.migration.logstash.references import field_name, interpolated
-from etl.migration.values import FALSE, TEXT, Value, as_type, both, choose, is_null
+from etl.migration.values import FALSE, TEXT, WHOLE, Value, as_type, both, choose, is_null, of_each
 
 
 def drop(one: Filter) -> Value | None:
@@ -109,6 +109,98 @@ def split(one: Filter) -> Value | None:
     return one.where
 
 
+def prune(one: Filter) -> Value | None:
+    """Remove the fields whose names are not to be kept: those that are known here, by the first part of their names."""
+    if one.option("whitelist_values") or one.option("blacklist_values"):
+        raise NoCounterpartError("whitelist_values or blacklist_values; a `set` with nullif(…) or a `filter` compares values")
+    allowed, forbidden = (_names(one, f"{kind}_names") for kind in ("whitelist", "blacklist"))
+    one.option("interpolate")
+    draft = one.steps.draft
+    gone = []
+    for name in draft.types:
+        top = name.split(".")[0]
+        if name not in draft.temporary and ((allowed and not _matches(allowed, top)) or _matches(forbidden, top)):
+            gone.append(name)
+    draft.drop(gone, draft.keep(one.where))
+    return one.where
+
+
+def _names(one: Filter, option: str) -> list[re.Pattern[str]]:
+    """The regular expressions of an option."""
+    texts = [str(text) for text in as_list(one.option(option) or [])]
+    if interpolated := next((text for text in texts if "%{" in text), None):
+        raise NoCounterpartError(f"{interpolated!r} depends on the event; names of fields here are known before the run")
+    try:
+        return [re.compile(text.replace(r"\z", r"\Z")) for text in texts]
+    except re.error as error:
+        raise NoCounterpartError(f"{option}: {error}") from None
+
+
+def _matches(patterns: list[re.Pattern[str]], name: str) -> bool:
+    return any(one.search(name) for one in patterns)
+
+
+def truncate(one: Filter) -> Value | None:
+    length, draft = one.need("length_bytes"), one.steps.draft
+    if not isinstance(length, int):
+        raise NoCounterpartError(f"length_bytes is {length!r}, and has to be a whole number")
+    for name in (field_name(text) for text in as_list(one.need("fields"))):
+        value = draft.field(name)
+        if not value.is_null:
+            made = of_each(lambda text: Value(f"left({as_type(text, TEXT).sql}, {length})", TEXT, text.reads), value)
+            draft.set({name: choose(one.where, made, value)})
+    draft.comment("truncate: the length is in characters here, and in bytes in Logstash")
+    return one.where
+
+
+def byte_size(one: Filter) -> Value | None:
+    if one.option("conversion_method", "binary") != "binary" or one.option("decimal_separator", ".") != ".":
+        raise NoCounterpartError("a conversion_method or decimal_separator; a `set` with parse_size(…) reads 1.5MB and 1.5MiB")
+    one.option("tag_on_failure")
+    options = {"field": one.field("source"), "target_field": field_name(one.need("target"))}
+    one.steps.apply("bytes", {**options, "ignore_missing": True, "ignore_failure": True}, one.where)
+    return one.where
+
+
+_FACILITIES = (
+    *("kernel", "user-level", "mail", "daemon", "security/authorization", "syslogd", "line printer", "network news", "uucp"),
+    *("clock", "security/authorization", "ftp", "ntp", "log audit", "log alert", "clock", *(f"local{n}" for n in range(8))),
+)
+_SEVERITIES = ("emergency", "alert", "critical", "error", "warning", "notice", "informational", "debug")
+
+DEFAULT_PRIORITY = 13
+"""Of a message without one: a notice of a user's process (RFC 3164)."""
+
+
+def syslog_priority(one: Filter) -> Value | None:
+    """Facility and severity of a syslog message's priority."""
+    draft = one.steps.draft
+    is_legacy = one.option("ecs_compatibility") == "disabled" or "syslog_pri" in draft.types
+    source = field_name(one.option("syslog_pri_field_name", "syslog_pri" if is_legacy else "[log][syslog][priority]"))
+    given = draft.field(source)
+    priority = draft.new_temporary("priority")
+    number = as_type(given, WHOLE)
+    found = f"case when {given.sql} is null then {DEFAULT_PRIORITY} else coalesce({number.sql}, 0) end"
+    draft.set({priority: Value(str(DEFAULT_PRIORITY) if given.is_null else found, WHOLE, given.reads)})
+    reads = frozenset([priority])
+    codes = {"severity": f"{priority} % 8", "facility": f"cast(floor({priority} / 8) as bigint)"}
+    labels = {"severity": _SEVERITIES, "facility": _FACILITIES}
+    uses_labels = one.option("use_labels", True) not in (False, "false")
+    values: dict[str, Value] = {}
+    for kind, code in codes.items():
+        names = [str(name) for name in as_list(one.option(f"{kind}_labels") or list(labels[kind]))]
+        values[f"syslog_{kind}_code" if is_legacy else f"log.syslog.{kind}.code"] = Value(code, WHOLE, reads)
+        if uses_labels:
+            label = Value(_label(code, names), TEXT, reads)
+            values[f"syslog_{kind}" if is_legacy else f"log.syslog.{kind}.name"] = label
+    draft.set({name: choose(one.where, value, draft.field(name)) for name, value in values.items()})
+    return one.where
+
+
+def _label(code: str, names: Sequence[str]) -> str:
+    return f"case {code} {' '.join(f'when {number} then {quoted_text(name)}' for number, name in enumerate(names))} end"
+
+
 def nothing(one: Filter) -> Value | None:
     """A filter that has nothing to do here: a name with dots is a member of an object anyway."""
     for name in one.options:
@@ -132,6 +224,10 @@ FILTERS: Mapping[str, Callable[[Filter], Value | None]] = {
     "cidr": cidr,
     "split": split,
     "de_dot": nothing,
+    "bytes": byte_size,
+    "prune": prune,
+    "syslog_pri": syslog_priority,
+    "truncate": truncate,
     "mutate": mutate,
 }
 """Filters by name: each gives the condition of its success."""
@@ -139,7 +235,6 @@ FILTERS: Mapping[str, Callable[[Filter], Value | None]] = {
 NO_COUNTERPART: Mapping[str, str] = {
     "aggregate": "the steps `window` and `sequence` put events together",
     "anonymize": "a `set` with pseudonym(…) or hmac_hex(…)",
-    "bytes": "a `set` with parse_size(…)",
     "cipher": "texts are not encrypted",
     "clone": "a second stream with `from:` takes the same events",
     "dns": "names are not resolved; a `lookup` in a table does the same",
@@ -151,12 +246,9 @@ NO_COUNTERPART: Mapping[str, str] = {
     "memcached": "a `lookup` in a table does the same",
     "metrics": "the step `window` counts",
     "multiline": "the option `multiline` of the source joins lines",
-    "prune": "the step `keep` or `drop` chooses fields by name",
     "ruby": "code in Ruby; write it as a function in Python, which the step `python` calls",
     "sleep": "events do not wait here; `run.limit` slows a source down",
-    "syslog_pri": "the parser `syslog` gives facility and severity",
     "throttle": "the step `throttle` or `suppress`",
-    "truncate": "a `set` with left(message, 100)",
     "uuid": "events have an identity; sinks derive ids from it",
     "xml": "the parser `xml` with its `fields`",
 }

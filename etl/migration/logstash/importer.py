@@ -17,12 +17,12 @@ from etl.migration.logstash.filters import FILTERS, NO_COUNTERPART
 from etl.migration.logstash.inputs import INPUTS, NO_INPUT, multiline
 from etl.migration.logstash.mutations import add_field
 from etl.migration.logstash.outputs import NO_OUTPUT, OUTPUTS
-from etl.migration.logstash.references import TIME_FIELD
+from etl.migration.logstash.references import TIME_FIELD, resolved_references
 from etl.migration.report import ImportReport
 from etl.migration.sampling import Member
 from etl.migration.topology import Destination, Origin, Topology, free_name
 from etl.migration.translated import TranslatedSteps
-from etl.migration.values import FALSE, TEXTS, TIME, Value, both, constant, negation
+from etl.migration.values import FALSE, TEXTS, TIME, Value, as_type, both, constant, negation
 
 METADATA = "@metadata"
 
@@ -193,14 +193,19 @@ class LogstashImport:
                 make = OUTPUTS.get(one.name)
                 if make is None:
                     raise NoCounterpartError(NO_OUTPUT.get(one.name, "an output that is unknown here"))
-                given = GivenOptions(one.options)
+                values, missing = resolved_references(steps.draft, one.options)
+                given = GivenOptions(values)
                 options = existing_fields(make(given), steps.draft, given)
+                for option, field_ in missing.items():
+                    given.leave(option, f"no step gives the field {field_}: its name stands in its place")
             except NoCounterpartError as error:
                 steps.leave(self._location(one), f"output {one.name}", str(error))
                 continue
-            if options.get("time_field") == TIME_FIELD and TIME_FIELD not in steps.draft.types:
-                steps.draft.remark(f"no filter gives {TIME_FIELD}: it is the time of reading, as in Logstash")
-                steps.draft.set({TIME_FIELD: Value("current_timestamp()", TIME)})
+            if options.get("time_field") == TIME_FIELD and (time := steps.draft.field(TIME_FIELD)).type != TIME:
+                if time.is_null:
+                    steps.draft.remark(f"no filter gives {TIME_FIELD}: it is the time of reading, as in Logstash")
+                made = Value("current_timestamp()", TIME) if time.is_null else as_type(time, TIME)
+                steps.draft.set({TIME_FIELD: made})
             comments = leave_options(self.report, self._location(one), f"output {one.name}", given.left(WITHOUT_EFFECT))
             topology.destinations[name] = Destination(options, None if where is None else where.sql, comments)
 

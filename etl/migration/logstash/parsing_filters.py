@@ -137,7 +137,7 @@ def key_values(one: Filter) -> Value | None:
     renamed = {"trim_key": "trim_keys", "trim_value": "trim_values", "remove_char_key": "remove_from_keys"}
     renamed |= {"remove_char_value": "remove_from_values", "transform_key": "key_case", "transform_value": "value_case"}
     for theirs, ours in renamed.items():
-        if (value := one.option(theirs)) is not None:
+        if (value := one.option(theirs, one.option(_OLD_NAMES.get(theirs, theirs)))) is not None:
             options[ours] = {"lowercase": "lower", "uppercase": "upper"}.get(str(value), str(value))
     if one.option("recursive"):
         options["nested"] = True
@@ -161,6 +161,10 @@ def key_values(one: Filter) -> Value | None:
     for name, value in pairs(one.option("default_keys")):
         add_field(draft, prefix + name, value, both(one.where, is_null(draft.field(prefix + name))))
     return one.where
+
+
+_OLD_NAMES = {"trim_key": "trimkey", "trim_value": "trim"}
+"""Names that options of kv had before Logstash 6."""
 
 
 def _unescaped(text: Any) -> str:

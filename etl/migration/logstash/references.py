@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from etl.expressions.quoting import quoted_text
@@ -79,6 +80,22 @@ def sink_text(value: Any) -> str:
         return "{" + (java_letters(name[1:]) if name.startswith("+") else field_name(name)) + "}"
 
     return environment(_SLOT.sub(replace, str(value)))
+
+
+def resolved_references(draft: Draft, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The options of an output in whose texts the names of fields that no step gives stand for these, and these fields by option.
+
+    An option that is nothing but one reference stays: what reads it takes a field, and not a text.
+    """
+    made, missing = dict(options), dict[str, str]()
+    for option, text in options.items():
+        if not isinstance(text, str) or _SLOT.fullmatch(text):
+            continue
+        for name in {found[1] for found in _SLOT.finditer(text) if not found[1].startswith("+")}:
+            if reference(draft, name).is_null:
+                missing[option] = field_name(name)
+                made[option] = made[option].replace(f"%{{{name}}}", missing[option].split(".")[-1])
+    return made, missing
 
 
 def environment(value: Any) -> Any:

@@ -109,7 +109,8 @@ NO_EFFECT = ("immark", "impstats", "imdocker-stats")
 
 def _forward(one: GivenOptions) -> Options:
     tls = str(one.get("streamdrivermode") or one.get("streamdriver.mode") or "0") == "1"
-    scheme = "tls" if tls else str(one.get("protocol") or "udp").lower()
+    protocol = str(one.get("protocol") or "udp").lower()
+    scheme = "tls" if tls else protocol
     host = str(one.get("target", ""))
     host = f"[{host}]" if ":" in host else host
     framing = str(one.get("tcp_framing") or "traditional")

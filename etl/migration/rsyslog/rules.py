@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from etl.migration.draft import Draft, DraftStep, NoCounterpartError
+from etl.expressions.quoting import quoted
+from etl.migration.draft import Draft, DraftStep, NoCounterpartError, clean_name
 from etl.migration.given_options import GivenOptions, leave_options
 from etl.migration.rsyslog.configuration import Command, Element, If, SetVariable, Statement
 from etl.migration.rsyslog.endpoints import ACTIONS, NO_ACTION, WITHOUT_EFFECT, WITHOUT_EFFECT_ACTIONS
@@ -192,7 +194,9 @@ class Rules:
             return
         members = members_of(template := self._template_named(name), self.properties) if name.lower() not in BUILT_IN else None
         if members:
-            sink.steps.append(DraftStep({"type": "select", "fields": _with_time(dict(members), sink.options)}))
+            fields = _with_time(dict(members), sink.options)
+            self._name_members(fields, sink.options)
+            sink.steps.append(DraftStep({"type": "select", "fields": fields}))
             return
         if sink.options["type"] == "kafka":
             text = text_of(
@@ -205,6 +209,20 @@ class Rules:
             self.draft.remark("files have the events as lines of JSON, where rsyslog writes lines of its own form")
         else:
             given.leave("template", f"{name} writes a text; the sink writes the events as JSON")
+
+    def _name_members(self, members: dict[str, str], options: dict[str, Any]) -> None:
+        """Let a path, index or topic name the members of an object in place of the event's fields, which they replace."""
+        for option in ("path", "index", "topic"):
+            for name in re.findall(r"\{([\w.@-]+)\}", str(options.get(option, ""))):
+                if name in members or self.draft.field(name).is_null:
+                    continue
+                same = next((member for member, value in members.items() if value.replace("`", "") == name), None)
+                if same is None and any(one.startswith(f"{name}.") or name.startswith(f"{one}.") for one in members):
+                    raise NoCounterpartError(f"a name with {name}, which the object of the template does not have")
+                if same is None:
+                    members[name] = quoted(name)
+                else:
+                    options[option] = options[option].replace(f"{{{name}}}", f"{{{same}}}")
 
     def _forwarded(self, name: str, sink: Destination, given: GivenOptions) -> None:
         """Header and text of messages that go on as syslog."""
@@ -220,9 +238,26 @@ class Rules:
             if members:
                 given.leave("template", "its object as the text of a message; the sink writes the whole event")
                 return
-            text = text_of(_without_header(template), self.properties)
-            sink.steps.append(DraftStep({"type": "set", "fields": {"message": text.sql}}))
+            if parts := _protocol_parts(template):
+                text, fields = self._protocol(parts, sink.options), dict[str, str]()
+                for names in sink.options.get("structured_data", {}).values():
+                    fields |= {name: text_value(parts["data"][name]).sql for name in names}
+            else:
+                text, fields = text_of(_without_header(template), self.properties), {}
+            if text.sql not in ("message", "coalesce(message, '')"):
+                fields["message"] = text.sql
+            if fields:
+                sink.steps.append(DraftStep({"type": "set", "fields": fields}))
             sink.options["value_field"] = "message"
+
+    def _protocol(self, parts: Mapping[str, Any], options: dict[str, Any]) -> Value:
+        """The text of a message of RFC 5424, whose header goes to the sink's options."""
+        options["format"] = "rfc5424"
+        if parts["id"]:
+            options["message_id"] = parts["id"]
+        if parts["element"]:
+            options["structured_data"] = {parts["element"]: list(parts["data"])}
+        return text_of(string_parts(parts["text"]), self.properties)
 
     def _parse_json(self, one: Element, where: Value | None) -> None:
         """``mmjsonparse``: an object after the cookie becomes fields."""
@@ -255,6 +290,27 @@ def _with_time(members: dict[str, str], options: dict[str, Any]) -> dict[str, st
         if not names:
             members["timestamp"] = "`timestamp`"
     return members
+
+
+_PROTOCOL = re.compile(
+    r"""
+    <%pri%>(?:1|%protocol-version[^%]*%) \s+ %timestamp[^%]*% \s+ %hostname[^%]*% \s+
+    %(?:app-name|programname|syslogtag)[^%]*% \s+ (?:%procid[^%]*%|-) \s+ (?:%msgid[^%]*%|-|(?P<id>[^\s%\[]+)) \s+
+    (?:%structured-data[^%]*%|-|\[(?P<element>[^\s=\]"%]+)(?P<data>(?:\s+[\w.-]+="[^"\]%]*")+)\s*\]) \s+ (?P<text>.*?)(?:\\n|\n)*
+    """,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+"""A message of RFC 5424, whose message identifier and structured data may be constants, such as a token of the receiver."""
+
+
+def _protocol_parts(template: Element) -> Mapping[str, Any] | None:
+    """The parts of a template of a message of RFC 5424; None for another one."""
+    text = template.text("string").replace('\\"', '"')
+    found = _PROTOCOL.fullmatch(text) if template.text("type", "string") == "string" else None
+    if found is None:
+        return None
+    data = {clean_name(name): value for name, value in re.findall(r'([\w.-]+)="([^"]*)"', found["data"] or "")}
+    return {"id": found["id"], "element": found["element"], "data": data, "text": found["text"]}
 
 
 def _without_header(template: Element) -> Sequence[Any]:

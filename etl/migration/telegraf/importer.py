@@ -15,7 +15,7 @@ from typing import Any
 from etl.migration.draft import NoCounterpartError, clean_name
 from etl.migration.given_options import GivenOptions, kafka_security, leave_options
 from etl.migration.go_layout import java_layout
-from etl.migration.ingest.processor import as_list
+from etl.migration.ingest.processor import as_list, parsed_fields
 from etl.migration.report import ImportReport
 from etl.migration.strptime import java_pattern
 from etl.migration.topology import Destination, Origin, Topology, free_name
@@ -63,7 +63,7 @@ class TelegrafImport:
         """Raises NoCounterpartError if the file is none, or reads no logs."""
         root = self._read()
         topology = Topology(self.name)
-        for kind, one in _plugins(root.get("inputs")):
+        for kind, one in _inputs(root.get("inputs")):
             self.report.total += 1
             origin = Origin({"type": "stdin"})
             steps = TranslatedSteps(origin.draft, self.report, self.timezone)
@@ -112,22 +112,30 @@ class TelegrafImport:
             raise NoCounterpartError(f"{self.file}:1:1: {str(error).splitlines()[0]}") from None
 
     def _input(self, kind: str, one: Mapping[str, Any], origin: Origin, steps: TranslatedSteps) -> None:
-        if kind not in ("tail", "logparser"):
+        make = SOURCES.get(kind)
+        if make is None:
             raise NoCounterpartError("an input of metrics")
         given = one.get("grok") if kind == "logparser" else one
-        if not isinstance(given, Mapping) or (kind == "tail" and one.get("data_format") != "grok"):
-            raise NoCounterpartError("a format other than grok")
-        files = as_list(one.get("files") or [])
-        if len(files) != 1:
-            raise NoCounterpartError("several files; a source `file` for each")
-        from_start = one.get("from_beginning") is True
-        origin.options = {"type": "file", "path": str(files[0]), **({} if from_start else {"start": "end"})}
+        form = "grok" if kind == "logparser" else one.get("data_format", "syslog" if kind == "syslog" else "influx")
+        if not isinstance(given, Mapping) or form not in ("grok", "json", "syslog"):
+            raise NoCounterpartError(f"the format {form!r}; grok and json are carried over")
+        if form == "grok" and not given.get("patterns" if kind == "logparser" else "grok_patterns"):
+            raise NoCounterpartError("no pattern is given: `grok_patterns` has none")
         options = GivenOptions(one)
-        if options.get("path_tag"):
-            origin.options["path_field"] = clean_name(str(options["path_tag"]))
+        origin.options = make(options)
         left = options.left(WITHOUT_EFFECT)
         origin.comments = leave_options(self.report, f"{self.file}: inputs.{kind}", f"input {kind}", left)
-        prefix = "" if kind == "logparser" else "grok_"
+        if form == "json":
+            origin.draft.rename({"message": "_event"})
+            origin.draft.temporary.append("_event")
+            steps.apply("json", {"field": "_event", "add_to_root": True}, None)
+        elif form == "syslog":
+            origin.draft.add({"type": "syslog", "timezone": self.timezone}, parsed_fields("syslog", {}))
+        else:
+            self._grok(given, "" if kind == "logparser" else "grok_", origin, steps)
+
+    def _grok(self, given: Mapping[str, Any], prefix: str, origin: Origin, steps: TranslatedSteps) -> None:
+        """The step of the patterns, and that of the time which they capture."""
         custom = str(given.get(f"{prefix}custom_patterns", ""))
         own = dict(line.strip().split(None, 1) for line in custom.splitlines() if len(line.split(None, 1)) == 2)
         times: list[str] = []
@@ -163,6 +171,91 @@ def _converted(pattern: str, times: list[str]) -> str:
 def _plugins(value: Any) -> list[tuple[str, Mapping[str, Any]]]:
     items = value.items() if isinstance(value, Mapping) else ()
     return [(str(name), one) for name, found in items for one in as_list(found) if isinstance(one, Mapping)]
+
+
+def _inputs(value: Any) -> list[tuple[str, Mapping[str, Any]]]:
+    """The inputs; one of several files is one of each file."""
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    for kind, one in _plugins(value):
+        files = as_list(one.get("files") or [])
+        found += [(kind, {**one, "files": [file]}) for file in files] if kind in _OF_FILES and files else [(kind, one)]
+    return found
+
+
+_OF_FILES = ("tail", "logparser", "file")
+
+
+def _tail(one: GivenOptions) -> dict[str, Any]:
+    files = as_list(one.get("files") or [])
+    if not files:
+        raise NoCounterpartError("no file is given: `files` is empty")
+    tag = {"path_field": clean_name(str(one["path_tag"]))} if one.get("path_tag") else {}
+    return {"type": "file", "path": str(files[0]), **({} if one.get("from_beginning") is True else {"start": "end"}), **tag}
+
+
+def _whole_file(one: GivenOptions) -> dict[str, Any]:
+    options = _tail(one)
+    options.pop("start", None)
+    return options
+
+
+def _kafka_consumer(one: GivenOptions) -> dict[str, Any]:
+    login = [str(one.get(name, "")) for name in ("sasl_mechanism", "sasl_username", "sasl_password")]
+    group = str(one.get("consumer_group", "telegraf_metrics_consumers"))
+    return {
+        "type": "kafka",
+        "servers": as_list(one.get("brokers") or "localhost:9092"),
+        "topics": as_list(one.get("topics") or "telegraf"),
+        "start": "group",
+        "start_group": group,
+        "commit_group": group,
+        **kafka_security("", *login),
+        **_client_tls(one),
+    }
+
+
+def _mqtt_consumer(one: GivenOptions) -> dict[str, Any]:
+    servers = [str(server) for server in as_list(one.get("servers") or "tcp://127.0.0.1:1883")]
+    tls = _client_tls(one)
+    if not tls and any(server.startswith(("ssl://", "tls://", "mqtts://")) for server in servers):
+        tls = {"tls": {}}
+    names = {"username": "user", "password": "password", "client_id": "client_id"}
+    return {
+        "type": "mqtt",
+        "servers": [server.rpartition("://")[2] for server in servers],
+        "topics": as_list(one.get("topics") or []),
+        "qos": one.number("qos"),
+        "version": "5" if str(one.get("protocol", "3.1.1")) == "5" else "3.1.1",
+        **one.texts(names),
+        **tls,
+    }
+
+
+def _listener(option: str) -> Callable[[GivenOptions], dict[str, Any]]:
+    """A listener of messages or lines, at the address that an option has."""
+
+    def make(one: GivenOptions) -> dict[str, Any]:
+        scheme, _, address = str(one.get(option, "tcp://:6514")).partition("://")
+        kinds = {"tcp": "tcp", "tcp4": "tcp", "udp": "udp", "udp4": "udp", "unix": "unix", "unixgram": "unixgram"}
+        if scheme not in kinds:
+            raise NoCounterpartError(f"the address {one.get(option)!r}; tcp://, udp:// and unix:// are read")
+        files = one.texts({"tls_cert": "certificate", "tls_key": "key"})
+        host = f"0.0.0.0{address}" if address.startswith(":") else address
+        kind = "tls" if files and kinds[scheme] == "tcp" else kinds[scheme]
+        return {"type": "syslog", "listen": [f"{kind}://{host}"], **({"tls": files} if kind == "tls" else {})}
+
+    return make
+
+
+SOURCES: Mapping[str, Callable[[GivenOptions], dict[str, Any]]] = {
+    "tail": _tail,
+    "logparser": _tail,
+    "file": _whole_file,
+    "kafka_consumer": _kafka_consumer,
+    "mqtt_consumer": _mqtt_consumer,
+    "socket_listener": _listener("service_address"),
+    "syslog": _listener("server"),
+}
 
 
 def _file(one: GivenOptions) -> dict[str, Any]:

@@ -119,6 +119,9 @@ def _listen(one: GivenOptions) -> Options:
     if mode not in ("tcp", "udp"):
         raise NoCounterpartError(f"the mode {mode!r}. {STDIN}")
     tls = _server_tls(one) if mode == "tcp" else {}
+    codec = str(one.members("decoding").get("codec", "bytes"))
+    if codec not in ("bytes", "syslog"):
+        one.leave("decoding.codec", f"{codec!r}; messages of syslog and lines are read: a parser after the source reads more")
     return {"type": "syslog", "listen": [f"{'tls' if tls else mode}://{one.get('address', '0.0.0.0:514')}"], **tls}
 
 
@@ -202,7 +205,7 @@ def _encoded_as(one: GivenOptions) -> str | None:
     codec = str(encoding.get("codec", "json"))
     if codec in ("text", "raw_message"):
         return "message"
-    if codec not in ("json", "native_json"):
+    if codec not in ("json", "native_json", "ndjson"):
         one.leave("encoding.codec", f"{codec!r}; events are written as JSON")
     return None
 
@@ -226,14 +229,17 @@ def _login(one: GivenOptions) -> Options:
 
 
 def _elasticsearch(one: GivenOptions) -> Options:
-    urls = [str(url) for url in as_list(one.get("endpoints") or one.get("endpoint") or ["http://localhost:9200"])]
+    urls = [
+        str(url) for url in as_list(one.get("endpoints") or one.get("endpoint") or one.get("host") or ["http://localhost:9200"])
+    ]
     sink: Options = {"type": "elasticsearch", "urls": urls, **_login(one), **_tls(one), **_compression(one, "gzip")}
     if one.get("pipeline"):
         sink["pipeline"] = str(one["pipeline"])
     if one.get("mode") == "data_stream":
         stream = one.members("data_stream")
         parts = [str(stream.get(name, default)) for name, default in _STREAM]
-        return {**sink, "index": _template("-".join(parts)), "data_stream": True}
+        sink |= {"index": _template("-".join(parts)), "data_stream": True}
+        return {**sink, "time_field": "@timestamp"} if re.search(DATE, sink["index"]) else sink
     bulk = one.members("bulk")
     sink["index"] = _template(bulk.get("index", "vector-%Y.%m.%d"))
     if one.get("id_key"):
@@ -322,6 +328,21 @@ def _splunk(one: GivenOptions) -> Options:
     return {**sink, **named, **({"value_field": value} if value else {}), **_compression(one, "gzip"), **_tls(one)}
 
 
+def _clickhouse(one: GivenOptions) -> Options:
+    if not one.get("table"):
+        raise NoCounterpartError("the option 'table' is missing. Its events are discarded")
+    table = _template(one["table"])
+    if "{" in table:
+        raise NoCounterpartError("a table whose name depends on the event; a sink for each. Its events are discarded")
+    database = str(one.get("database") or "")
+    sink: Options = {"type": "clickhouse", "urls": [str(one.get("endpoint", "http://localhost:8123"))]}
+    sink["table"] = f"{database}.{table}" if database else table
+    settings = {"input_format_skip_unknown_fields": "1"} if one.is_on("skip_unknown_fields") else {}
+    settings |= {"date_time_input_format": "best_effort"} if one.is_on("date_time_best_effort") else {}
+    one.members("encoding").get("timestamp_format")  # events go there as Arrow, which has types
+    return {**sink, **({"settings": settings} if settings else {}), **_login(one), **_tls(one)}
+
+
 SINKS: Mapping[str, Callable[[GivenOptions], Options]] = {
     "console": _console,
     "blackhole": lambda one: {"type": "discard"},
@@ -331,6 +352,7 @@ SINKS: Mapping[str, Callable[[GivenOptions], Options]] = {
     "http": _http,
     "elasticsearch": _elasticsearch,
     "loki": _loki,
+    "clickhouse": _clickhouse,
     "splunk_hec": _splunk,
     "splunk_hec_logs": _splunk,
 }

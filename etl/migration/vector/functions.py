@@ -67,6 +67,16 @@ def _slice(value: Value, first: Value, last: Value | None = None) -> Value:
     return call("substring", [as_type(value, TEXT), Value(f"{first.sql} + 1", WHOLE), *length], TEXT)
 
 
+_UNITS = {"seconds": "unix_seconds", "milliseconds": "unix_millis", "microseconds": "unix_micros"}
+
+
+def _unix(value: Value, unit: Value | None = None) -> Value:
+    name = "seconds" if unit is None else _plain(unit)
+    if name not in _UNITS:
+        raise NoCounterpartError(f"to_unix_timestamp in {name} in VRL; there are {', '.join(_UNITS)}")
+    return call("unix_timestamp" if unit is None else _UNITS[name], [value], WHOLE)
+
+
 FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "downcase": _text("lower"),
     "upcase": _text("upper"),
@@ -104,7 +114,7 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "format_timestamp": lambda value, pattern: call("date_format", [value, text_value(java_pattern(_plain(pattern)))], TEXT),
     **{name: (lambda value, name=name: call(name, [as_type(value, NUMBER)], NUMBER)) for name in ("abs", "floor", "round")},
     "ceil": lambda value: call("ceil", [as_type(value, NUMBER)], NUMBER),
-    "to_unix_timestamp": lambda value: call("unix_timestamp", [value], WHOLE),
+    "to_unix_timestamp": _unix,
 }
 """Functions of VRL by name."""
 

@@ -7,18 +7,21 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from etl.migration.draft import Draft, NoCounterpartError
+from etl.expressions.quoting import quoted
+from etl.migration.draft import Draft, DraftStep, NoCounterpartError, clean_name
 from etl.migration.given_options import GivenOptions, existing_fields, leave_options
 from etl.migration.ingest.processor import as_list
 from etl.migration.report import ImportReport
 from etl.migration.sampling import Member
 from etl.migration.topology import entry_text, merged_types, share_standard_input, stream_text
 from etl.migration.translated import TranslatedSteps
+from etl.migration.values import TEXT, TIME, either, negation
 from etl.migration.vector.endpoints import DATE, SINKS, SOURCES, WITHOUT_EFFECT
 from etl.migration.vector.journal import journal_events
 from etl.migration.vector.program import Program
@@ -57,6 +60,8 @@ class VectorImport:
     samples: Mapping[str, Mapping[str, Member]] = field(default_factory=dict)
     report: ImportReport = field(default_factory=ImportReport)
     drafts: dict[str, Draft] = field(default_factory=dict)
+    timed: list[tuple[str, list[str], list[tuple[str, Draft]]]] = field(default_factory=list)
+    """Streams in front of sinks which need the time of events in another form."""
 
     def run(self) -> str:
         sources = [self._source(name, one) for name, one in self._components("sources")]
@@ -72,6 +77,7 @@ class VectorImport:
             draft.finish()
             self.report.remarks += [text for text in draft.remarks if text not in self.report.remarks]
         texts = [stream_text(name, f"{name}_entries", draft.steps, []) for name, draft in origins.items() if draft.steps]
+        made += self.timed
         texts += [stream_text(n, origins, draft.steps, draft.last_comments) for n, origins, drafts in made for n, draft in drafts]
         head = ["streams:\n"] if texts else []
         shown = [entry_text(f"{name}_entries" if origins[name].steps else name, *one) for name, one in sources]
@@ -122,8 +128,17 @@ class VectorImport:
                 one = waiting.pop(name)
                 origins = [other for text in _inputs(one) for other in self._names(text, known, {})]
                 found.append((name, one, origins))
-                known |= {identifier(name), *(f"{identifier(name)}_{route}" for route in _routes(one))}
+                known |= {identifier(name), *(f"{identifier(name)}_{route}" for route in self._routes(name, one))}
         return found
+
+    def _routes(self, name: str, one: Mapping[str, Any]) -> list[str]:
+        """The streams of a route; that of events which take no route only where something reads it."""
+        routes = one.get("route")
+        if one.get("type") != "route" or not isinstance(routes, Mapping):
+            return []
+        every = [other for kind in ("transforms", "sinks") for _, other in self._components(kind)]
+        is_read = any(fnmatchcase(f"{name}.{UNMATCHED}", text) for other in every for text in _inputs(other))
+        return [*map(str, routes), *([UNMATCHED] if is_read else [])]
 
     def _names(self, text: str, known: set[str], waiting: Mapping[str, Any]) -> list[str]:
         if "*" in text:
@@ -150,7 +165,7 @@ class VectorImport:
     def _transform(self, name: str, one: Mapping[str, Any], origins: list[str]) -> list[tuple[str, Draft]]:
         """The streams of a transform: one, or one for each route."""
         self.report.total += 1
-        routes = _routes(one)
+        routes = self._routes(name, one)
         made: list[tuple[str, Draft]] = []
         for route in routes or [""]:
             draft = self._input_draft(origins)
@@ -182,14 +197,33 @@ class VectorImport:
             given = GivenOptions(one)
             before = self._input_draft(origins)
             options = existing_fields(make(given), before, given)
-            if "time_field" in options and before.field(options["time_field"]).is_null:
-                del options["time_field"]
-                _without_time(options, given)
+            origins = self._timed(identifier(name), before, options, given, origins)
             self._leave(draft, "sink", name, given)
         except NoCounterpartError as error:
             self._steps(draft).leave(self._location("sinks", name), f"sink {one.get('type')}", str(error))
         origin = origins[0] if len(origins) == 1 else origins
         return entry_text(f"{identifier(name)}", {"from": origin, **options}, draft.last_comments)
+
+    def _timed(self, name: str, before: Draft, options: Options, given: GivenOptions, origins: list[str]) -> list[str]:
+        """Give a sink the time that it needs, in a stream of its own where a step has to make it; returns its streams."""
+        time = "@timestamp" if options.get("data_stream") else options.get("time_field")
+        if time is None or before.field(time).type == TIME:
+            return origins
+        steps: list[dict[str, Any]] = []
+        source = "timestamp" if time == "@timestamp" and before.field(time).is_null else time
+        if before.field(source).type == TIME:
+            steps = [{"type": "rename", "fields": {source: time}}]  # as Vector's sink does
+        elif before.field(source).type == TEXT:
+            steps = [{"type": "set", "fields": {time: f"try_cast({quoted(source)} as timestamp)"}}]
+        elif time == "@timestamp":
+            steps = [{"type": "set", "fields": {time: "current_timestamp()"}}]
+        else:
+            options.pop("time_field")
+            _without_time(options, given)
+            return origins
+        draft = Draft(steps=[DraftStep(step) for step in steps])
+        self.timed.append((f"to_{name}", origins, [(f"to_{name}", draft)]))
+        return [f"to_{name}"]
 
 
 def identifier(name: str) -> str:
@@ -210,9 +244,8 @@ def _without_time(options: Options, given: GivenOptions) -> None:
             options[option] = re.sub(rf"[-_.]?{DATE}", "", str(options[option]))
 
 
-def _routes(one: Mapping[str, Any]) -> list[str]:
-    routes = one.get("route")
-    return [str(name) for name in routes] if one.get("type") == "route" and isinstance(routes, Mapping) else []
+UNMATCHED = "_unmatched"
+"""The output of a route for events that take none of its routes."""
 
 
 def _remap(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
@@ -254,7 +287,23 @@ def _filter(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
 def _route(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
     if not route:
         raise NoCounterpartError("a route without conditions: `route` names them")
-    _filter(steps, {"condition": one["route"][route]}, "")
+    conditions = list(one["route"].values()) if route == UNMATCHED else [one["route"][route]]
+    found = [_condition(steps, condition) for condition in conditions]
+    where = negation(reduce(either, found)) if route == UNMATCHED else found[0]
+    steps.draft.check(where)
+    steps.draft.add({"type": "filter", "where": where.sql})
+
+
+def _json_parser(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
+    """The parser of JSON that Vector had before `remap`."""
+    name, target = clean_name(str(one.get("field", "message"))), one.get("target_field")
+    draft = steps.draft
+    moved = draft.new_temporary("json")
+    draft.set({moved: draft.field(name)})
+    if one.get("drop_field", True) is not False:
+        draft.drop([name])
+    more = {"target_field": clean_name(str(target))} if target else {"add_to_root": True}
+    steps.apply("json", {"field": moved, **more, **({} if one.get("drop_invalid") is True else {"ignore_failure": True})}, None)
 
 
 def _sample(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
@@ -264,6 +313,7 @@ def _sample(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
 
 
 TRANSFORMS: Mapping[str, Callable[[TranslatedSteps, Mapping[str, Any], str], None]] = {
+    "json_parser": _json_parser,
     "remap": _remap,
     "filter": _filter,
     "route": _route,

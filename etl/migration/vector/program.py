@@ -127,6 +127,8 @@ class Program:
 
     def _replace(self, value: vrl.Node, where: Value | None) -> None:
         draft = self.steps.draft
+        if isinstance(value, vrl.Call) and value.name == "compact" and _first_argument(value) == vrl.Path("", ()):
+            return  # a field without a value is missing here anyway
         if not isinstance(value, vrl.ObjectOf | vrl.Path):
             raise NoCounterpartError(". = … of something that is not an object in VRL")
         members = dict(self._object(value))
@@ -300,6 +302,8 @@ class Program:
         if operator in ("&&", "||"):
             one, other = map(self.condition, operands)
             return both(one, other) or TRUE if operator == "&&" else either(one, other)
+        if operator == "??" and isinstance(operands[0], vrl.Call) and operands[0].name in _OF_THE_HOST:
+            return _of_the_host(operands[0], operands[1])
         one, other = map(self.value, operands)
         match operator:
             case "??":
@@ -341,6 +345,8 @@ class Program:
             return call("regexp_replace", [as_type(value, TEXT), text_value(given[1].text), text], TEXT)
         if node.name == "split" and len(given) == 2 and isinstance(given[1], vrl.Regex):
             return split_text(as_type(self.value(given[0]), TEXT), given[1].text)
+        if node.name in _OF_THE_HOST:
+            return _of_the_host(node, None)
         made = FUNCTIONS.get(node.name)
         if made is None:
             raise NoCounterpartError(f"the function {node.name}() of VRL")
@@ -351,6 +357,25 @@ class Program:
             return made(*values)
         except TypeError:
             raise NoCounterpartError(f"{node.name}() of VRL with {len(values)} arguments") from None
+
+
+_OF_THE_HOST = ("get_env_var", "get_hostname")
+"""Functions whose value is the same for all events: a variable of the environment."""
+
+
+def _of_the_host(node: vrl.Call, default: vrl.Node | None) -> Value:
+    """A variable of the environment, with a default."""
+    name = "HOSTNAME" if node.name == "get_hostname" else getattr(_first_argument(node), "value", None)
+    text = getattr(default, "value", "localhost" if node.name == "get_hostname" else None)
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise NoCounterpartError(f"{node.name}() of VRL with a name that is not a constant")
+    if default is not None and (not isinstance(text, str) or re.search(r"[{}$]", text)):
+        raise NoCounterpartError(f"{node.name}() of VRL with a default that is not a constant text")
+    return text_value(f"${{{name}}}" if text is None else f"${{{name}:-{text}}}")
+
+
+def _first_argument(node: vrl.Call) -> vrl.Node | None:
+    return node.arguments[0][1] if node.arguments else None
 
 
 def _is_parser(node: vrl.Node) -> bool:
