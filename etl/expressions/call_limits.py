@@ -41,6 +41,52 @@ def _repeated_element(element: Column, count: Column) -> Column:
     return (number > MAX_ELEMENTS) | (number * size > _MAX_ARRAY_CHARACTERS)
 
 
+def _replaced(text: Column, old: Column, new: Column | None = None) -> Column:
+    """Whether replacements that are longer than what they replace add too much. It is counted only where it may be so."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if new is None:
+        return F.lit(False)
+    length, longer = F.length(old), _size(new) - F.length(old)
+    count = (F.length(text) - F.length(F.replace(text, old, F.lit("")))) / length
+    return (length > 0) & (longer * _size(text) > MAX_CHARACTERS) & (longer * count > MAX_CHARACTERS)
+
+
+def _regex_replaced(text: Column, pattern: Column, new: Column, position: Column | None = None) -> Column:
+    """Whether the replacements of all matches, with the groups that they name, would be too long."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    groups = _size(new) - F.length(F.replace(new, F.lit("$"), F.lit("")))
+    added = F.regexp_count(text, pattern) * _size(new) + groups * _size(text)
+    return ((_size(text) + 1) * _size(new) > MAX_CHARACTERS) & (added > MAX_CHARACTERS + _GROWTH * _size(text))
+
+
+def _joined(array: Column, separator: Column, missing: Column | None = None) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    between = _size(separator) if missing is None else _size(separator) + _size(missing)
+    return F.size(array) * between > MAX_CHARACTERS + 4 * F.size(array)
+
+
+def _joined_texts(separator: Column, *parts: Column) -> Column:
+    """Parts are texts or arrays of texts: how many separators they have is known by the length of the result."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    joined, plain = (F.call_function("concat_ws", F.lit(one), *parts) for one in ("-", ""))
+    count = F.length(joined) - F.length(plain)
+    return (_size(separator) > _GROWTH) & (count * _size(separator) > MAX_CHARACTERS)
+
+
+def _size(text: Column) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.length(text).cast("bigint")
+
+
+_GROWTH = 16
+"""How many times a text may be in its replacements, and characters of a separator that are not counted."""
+
+
 def _inserted(array: Column, position: Column, element: Column) -> Column:
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -82,6 +128,10 @@ LIMITS: Mapping[str, tuple[Callable[..., Column], tuple[int, ...]]] = {
     "space": (_spaces, (1,)),
     "lpad": (_filled, (2, 3)),
     "rpad": (_filled, (2, 3)),
+    "replace": (_replaced, (2, 3)),
+    "regexp_replace": (_regex_replaced, (3, 4)),
+    "array_join": (_joined, (2, 3)),
+    "concat_ws": (_joined_texts, tuple(range(2, 100))),
     "array_repeat": (_repeated_element, (2,)),
     "array_insert": (_inserted, (3,)),
     "sequence": (_listed, (2, 3)),

@@ -40,6 +40,8 @@ _REFUSED: Mapping[str, tuple[str, Callable[..., bool]]] = {
     "space": (TOO_LONG, lambda count: count > MAX_CHARACTERS),
     "lpad": (TOO_LONG, lambda text, count, *filling: count > MAX_CHARACTERS),
     "rpad": (TOO_LONG, lambda text, count, *filling: count > MAX_CHARACTERS),
+    "replace": (TOO_LONG, lambda text, old, new: text.count(old) * (len(new) - len(old)) > MAX_CHARACTERS),
+    "array_join": (TOO_LONG, lambda array, between, other="": len(array) * (len(between + other) - 4) > MAX_CHARACTERS),
     "array_repeat": (f"the array would have more than {MAX_ELEMENTS:,} elements", lambda one, count: count > MAX_ELEMENTS),
     "array_insert": (f"the array would have more than {MAX_ELEMENTS:,} elements", lambda _, at, one: abs(at) > MAX_ELEMENTS),
     "sequence": (

@@ -16,6 +16,7 @@ from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError, as_text, no_arrow_form, text_literal
 from etl.expressions.casts import cast
 from etl.expressions.rows import ActiveRows, broadcast
+from etl.expressions.values import longer_texts
 from etl.expressions.widening import ATOMIC, INT32, STRING, common_type_of
 
 _PLAIN = re.compile(r"(?:[^\\^$.|?*+()\[\]{}]|\\[^0-9A-Za-z])+")
@@ -85,7 +86,9 @@ def array_join(value: BoundNode, separator: BoundNode) -> BoundNode:
     between = text_literal(separator)
     if between is None or not pa.types.is_list(value.type) or value.type.value_type != STRING:
         return no_arrow_form("array_join() of these", STRING)
-    return b.apply(STRING, lambda x: pc.binary_join(_compact(x), between), value)
+    if len(between) <= longer_texts.GROWTH:
+        return b.apply(STRING, lambda x: pc.binary_join(_compact(x), between), value)
+    return b.apply_failing(STRING, lambda rows, lists: longer_texts.join(between, rows, _compact(lists)), value)
 
 
 def split(text: BoundNode, pattern: BoundNode) -> BoundNode:

@@ -15,6 +15,7 @@ from etl.expressions.patterns import java_regex, searches
 from etl.expressions.patterns.java_characters import NoFormError
 from etl.expressions.patterns.java_regex import Regex
 from etl.expressions.patterns.replacements import re2_pattern, re2_replacement
+from etl.expressions.values import longer_texts
 from etl.expressions.widening import BOOLEAN, INT32, STRING
 from etl.scanner.engine_choice import choose_engine
 from etl.scanner.pattern_error import PatternError
@@ -133,7 +134,9 @@ def regexp_replace(text: BoundNode, pattern: BoundNode, new: BoundNode, position
         return no_arrow_form(f"regexp_replace() with {error}", STRING)
     except ValueError as error:
         raise MisuseError(f"replacement {given!r}: {error}", "bad-regex") from error
-    return b.apply(STRING, lambda x: pc.replace_substring_regex(x, searched, rewrite), as_text(text))
+    if len(rewrite) <= longer_texts.GROWTH:
+        return b.apply(STRING, lambda x: pc.replace_substring_regex(x, searched, rewrite), as_text(text))
+    return b.apply_failing(STRING, partial(longer_texts.replace_matches, searched, rewrite), as_text(text))
 
 
 def _re2(pattern: BoundNode, function: str, type_: pa.DataType) -> str | BoundNode:

@@ -16,7 +16,7 @@ from etl.expressions.calls.arguments import MisuseError, as_text, no_arrow_form,
 from etl.expressions.casts import cast
 from etl.expressions.patterns import like
 from etl.expressions.rows import ActiveRows, broadcast
-from etl.expressions.values import addresses, texts
+from etl.expressions.values import addresses, longer_texts, texts
 from etl.expressions.widening import ATOMIC, BOOLEAN, NULL, STRING
 
 
@@ -66,7 +66,9 @@ def replace(text: BoundNode, old: BoundNode, new: BoundNode | None = None) -> Bo
     searched, given = text_literal(old), "" if new is None else text_literal(new)
     if searched is None or given is None:
         return no_arrow_form("replace() with a computed text", STRING)
-    return b.apply(STRING, partial(texts.replace, searched, given), as_text(text))
+    if len(given) <= longer_texts.GROWTH * len(searched) or not searched:
+        return b.apply(STRING, partial(texts.replace, searched, given), as_text(text))
+    return b.apply_failing(STRING, partial(longer_texts.replace_all, searched, given), as_text(text))
 
 
 def contains(text: BoundNode, part: BoundNode) -> BoundNode:

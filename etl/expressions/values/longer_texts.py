@@ -31,14 +31,33 @@ def fill(count: int, filling: str, left: bool, rows: ActiveRows, text: Any) -> A
 
 def replace_all(old: str, new: str, rows: ActiveRows, text: Any) -> Any:
     """Texts with another for each part, which is not empty."""
-    if len(new) > _GROWTH * len(old) and not isinstance(text, pa.Scalar):
+    if len(new) > GROWTH * len(old) and not isinstance(text, pa.Scalar):
         longer = pc.multiply(pc.cast(pc.count_substring(text, old), pa.int64()), len(new.encode()))
         left_out = fail_largest(rows, pc.add(longer, pc.cast(pc.binary_length(text), pa.int64())))
         text = text if left_out is None else pc.if_else(left_out, pa.scalar(None, pa.string()), text)
     return pc.replace_substring(text, old, new)
 
 
-_GROWTH = 8
+def replace_matches(pattern: str, rewrite: str, rows: ActiveRows, text: Any) -> Any:
+    """Texts with another for each match of a pattern, as RE2 writes it: ``\\1`` is the text of a group."""
+    if len(rewrite) > GROWTH and not isinstance(text, pa.Scalar):
+        added = pc.multiply(pc.cast(pc.count_substring_regex(text, pattern), pa.int64()), len(rewrite.encode()))
+        size = pc.multiply(pc.cast(pc.binary_length(text), pa.int64()), 1 + rewrite.count("\\"))
+        left_out = fail_largest(rows, pc.add(added, size))
+        text = text if left_out is None else pc.if_else(left_out, pa.scalar(None, pa.string()), text)
+    return pc.replace_substring_regex(text, pattern, rewrite)
+
+
+def join(separator: str, rows: ActiveRows, texts: Any) -> Any:
+    """The texts of each list in one."""
+    if len(separator) > GROWTH and not isinstance(texts, pa.Scalar):
+        added = pc.multiply(pc.cast(pc.list_value_length(texts), pa.int64()), len(separator.encode()))
+        left_out = fail_largest(rows, added)
+        texts = texts if left_out is None else pc.if_else(left_out, pa.scalar(None, texts.type), texts)
+    return pc.binary_join(texts, separator)
+
+
+GROWTH = 8
 """How many times longer a replacement is before the sizes of results are computed first."""
 
 
