@@ -23,6 +23,7 @@ from etl.expressions.library import catalogue
 from etl.expressions.library.function import LibraryFunction
 from etl.expressions.nodes import NODES
 from etl.expressions.signatures import lookup
+from etl.expressions.signatures.refused_functions import refuse
 from etl.expressions.signatures.spark_names import CODE_RUNNERS
 from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.expressions.signatures.struct_types import STRUCT_FUNCTIONS, find_struct_type
@@ -211,6 +212,7 @@ class Binder:
             )
         if name in CODE_RUNNERS:
             raise MisuseError(f"{name} would run code of its own, and is not allowed", "bad-expression")
+        refuse(name)
         library = None if name in SPARK_FUNCTIONS else catalogue.find(name)
         if library is not None:
             return self._library_call(library, node, args)

@@ -33,6 +33,7 @@ from etl.expressions.operator_nodes import (
     whole_division,
 )
 from etl.expressions.signatures.lookup import castable, operator_type
+from etl.expressions.signatures.refused_functions import refuse
 from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.expressions.widening import (
     BOOLEAN,
@@ -122,6 +123,8 @@ def _if(binder: Binder, node: Node) -> BoundNode:
 
 def _cast(binder: Binder, node: Node) -> BoundNode:
     value = binder.bind(node.this)
+    if getattr(node.args["to"].this, "name", "") == "TIME":  # which is written as TIMESTAMP
+        refuse("time")
     try:
         target = parse_type(node.args["to"].sql(dialect="spark").lower())
     except ValueError:

@@ -32,6 +32,22 @@ def test_no_expression_runs_java_code(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("time_trunc('HOUR', level) = level", "time_trunc() is of the type TIME, which events cannot have"),
+        ("hour(to_time(level)) = 1", "to_time() is of the type TIME, which events cannot have"),
+        ("time_diff('HOUR', level, level) > 1", "time_diff() is of the type TIME, which events cannot have"),
+        ("cast(cast(level as time) as string) = '1'", "time() is of the type TIME, which events cannot have"),
+        ("unix_nanos(ts) > 1", "unix_nanos() takes a time with nanoseconds, and times have microseconds"),
+        ("window_time(ts) > ts", "window_time() takes a window of Spark, which an event has not"),
+        ("range(5) = 1", "range() gives a table, and an expression has one value"),
+    ],
+)
+def test_functions_that_spark_refuses_in_any_case_are_found(text: str, message: str) -> None:
+    assert [(one.code, one.message) for one in Filter(where=text).check(FIELDS)] == [("bad-expression", message)]
+
+
+@pytest.mark.parametrize(
     ("text", "at", "hint"),
     [
         ("ok && took > 5", 3, "write and"),

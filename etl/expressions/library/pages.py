@@ -10,6 +10,7 @@ from typing import Any
 from etl.expressions.library import catalogue
 from etl.expressions.library.function import LibraryFunction
 from etl.expressions.signatures.lookup import many_rows
+from etl.expressions.signatures.refused_functions import REFUSED
 from etl.expressions.signatures.spark_names import CODE_RUNNERS
 from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 
@@ -78,7 +79,7 @@ def _aliases() -> list[str]:
 def _spark_page() -> Iterator[str]:
     from etl.expressions.calls.functions import FUNCTIONS
 
-    names = sorted(SPARK_FUNCTIONS - many_rows() - CODE_RUNNERS)
+    names = sorted(SPARK_FUNCTIONS - many_rows() - CODE_RUNNERS - REFUSED)
     yield "Expressions of YAML may call them; their meaning is in Spark's documentation.\n"
     yield "## On Arrow\n"
     yield "The result is exactly Spark's. Some need constants for some arguments; `etl explain` says where Spark is needed.\n"
