@@ -23,6 +23,8 @@ class UnusedViews:
     locations: dict[Path, tuple[int | None, int]]
     spans: list[tuple[int, int]]
     """First and last character of each of their declarations."""
+    wrong: bool = False
+    """Whether one of them cannot be compiled."""
 
 
 @dataclass

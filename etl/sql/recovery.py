@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from etl.sql.columns import reported_columns
-from etl.sql.compiled import CompiledScript, plain_name
+from etl.sql.compiled import CompiledScript, UnusedViews, plain_name
 from etl.sql.functions.rsql_dialect import has_rsql_tables
 from etl.sql.reading import read_script
 from etl.sql.script import PartialScript, ScriptCompiler
@@ -46,19 +46,51 @@ def check_script(text: str, compiler: ScriptCompiler) -> CompiledScript:
     errors that were behind the first ones of each statement. The value of one with errors cannot run."""
     compiled = compiler.compile(read_script(text))
     if not compiled.errors:
-        return compiled
+        return _with_views(text, compiler, compiled)
     try:
-        return _Recovery(text, compiler, compiled).result()
+        return _with_views(text, compiler, _Recovery(read_script(text), compiler, compiled).result())
     except RecursionError:  # of copying a statement that is nested too deeply
         compiled.value["sinks"] = {}
         return compiled
 
 
+def _with_views(text: str, compiler: ScriptCompiler, compiled: CompiledScript) -> CompiledScript:
+    """With all mistakes of views that no query reads, as warnings: they are found as if each view was printed."""
+    views = compiled.unused_views
+    if views is None or not views.wrong:
+        return compiled
+    first = compiler.compile(_printed(read_script(text), views))
+    if not first.errors:
+        return compiled
+    rest = _Recovery(_printed(read_script(text), views), compiler, first).result()
+    known = {_key(one) for one in compiled.errors}
+    inside = (one for one in rest.errors if any(begin <= one.at < end for begin, end in views.spans))
+    compiled.warnings = _distinct([*compiled.warnings, *(one for one in inside if _key(one) not in known)])
+    if rest.value.get("sinks"):
+        dropped = {name: {"type": "discard", "from": sink["from"]} for name, sink in rest.value["sinks"].items()}
+        compiled.unused_views = replace(views, value={**rest.value, "sinks": dropped}, locations=rest.locations)
+    return compiled
+
+
+def _printed(script: Script, views: UnusedViews) -> Script:
+    """The script with a query of each of these views in place of its own queries."""
+    from sqlglot import exp
+
+    begins = {begin for begin, _ in views.spans}
+    statements = [one for one in script.statements if not isinstance(one, Insert)]
+    for view in [one for one in statements if isinstance(one, CreateView) and one.at in begins]:
+        query = exp.select("*").from_(exp.to_table(view.name))
+        for node in query.walk():
+            node.meta["start"] = view.at
+        statements.append(Insert(None, view.at, (), query))
+    return replace(script, statements=statements)
+
+
 class _Recovery:
     """The rest of one script, round by round: each takes the first mistake out of every statement."""
 
-    def __init__(self, text: str, compiler: ScriptCompiler, first: CompiledScript) -> None:
-        self._script = read_script(text)
+    def __init__(self, script: Script, compiler: ScriptCompiler, first: CompiledScript) -> None:
+        self._script = script
         self._statements = self._script.statements
         self._declared = deepcopy(self._statements)
         self._compiler = compiler

@@ -202,10 +202,11 @@ class _Compiler:
                     sinks[f"{name}_dropped"] = {"type": "discard", "from": name}
             except (ScriptError, RecursionError) as error:
                 found += [error] if isinstance(error, ScriptError) else []
-        if sinks:
+        if sinks or found:
             starts = [at for one in statements if isinstance(at := getattr(one, "at", None), int)]
             spans = [(view.at, min((at for at in starts if at > view.at), default=sys.maxsize)) for view in views]
-            self.compiled.unused_views = UnusedViews({**self.compiled.value, "sinks": sinks}, self.compiled.locations, spans)
+            unused = {**self.compiled.value, "sinks": sinks}
+            self.compiled.unused_views = UnusedViews(unused, self.compiled.locations, spans, wrong=bool(found))
         self.compiled.value, self.compiled.locations, self.compiled.warnings = value, locations, warnings
         return found
 

@@ -37,6 +37,7 @@ def read_script(data: bytes, catalogue: Catalogue, folder: Path, java_functions:
     document.locations = _locations(text, compiled.locations)
     if views := compiled.unused_views:
         document.unused = Document(text, views.value, _locations(text, views.locations))
+        document.unused.unknown_fields = UNKNOWN_FIELD if views.wrong else None
         document.unused.spans = [(location_of(text, first), location_of(text, last)) for first, last in views.spans]
     document.flaws = [
         YamlProblem(location_of(text, error.at), error.code, str(error), hint=error.hint) for error in compiled.errors
