@@ -94,7 +94,7 @@ from etl.file_modes import FILE, FOLDER, is_private, output_mode, replace_file
 from etl.file_search import FileSearch
 from etl.options import Duration, Expression, FieldName, Names, Size, format_duration, parse_duration, parse_size
 from etl.system_errors import text_with_advice, write_advice
-from etl.types import TIMESTAMP, TypeName, format_type, parse_type, wider
+from etl.types import TIMESTAMP, TypeName, format_type, parse_type, widen, wider
 
 __all__ = [
     "ALWAYS",
@@ -220,6 +220,7 @@ __all__ = [
     "united_fields",
     "unknown_field",
     "visible",
+    "widen",
     "wider",
     "with_changes",
     "with_columns",

@@ -156,15 +156,63 @@ TypeName = Annotated[str, AfterValidator(_check)]
 """A Spark SQL type name: ``int``, ``timestamp``, ``array<string>``."""
 
 
-_NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
+"""Whole numbers → the digits of a decimal that holds them, in Spark."""
+
+_FLOATS = (pa.float32(), pa.float64())
+_MAX_DIGITS = 38
+_LOCAL = pa.timestamp("us")
 
 
 def wider(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type that holds both, or None: whole numbers widen, mixed numbers are doubles, an unknown type gives way."""
+    """The type that holds both, or None: whole numbers and decimals widen, numbers beside fractions are doubles, a date beside a
+    time is one, lists, maps and structs have parts that hold both, an unknown type gives way."""
     if left.equals(right) or pa.types.is_null(right):
         return left
     if pa.types.is_null(left):
         return right
     if pa.types.is_signed_integer(left) and pa.types.is_signed_integer(right):
         return left if left.bit_width >= right.bit_width else right
-    return pa.float64() if left in _NUMBERS and right in _NUMBERS else None
+    if _is_number(left) and _is_number(right):
+        return pa.float64() if left in _FLOATS or right in _FLOATS else _wider_decimal(left, right)
+    times = (pa.date32(), _LOCAL, TIMESTAMP)
+    if left in times and right in times:
+        return max(left, right, key=times.index)
+    return _wider_nested(left, right)
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return type_ in _DIGITS or type_ in _FLOATS or bool(pa.types.is_decimal128(type_))
+
+
+def _wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """All digits before the point; where 38 are not enough, fewer after it."""
+    sizes = [(_DIGITS[one], 0) if one in _DIGITS else (one.precision - one.scale, one.scale) for one in (left, right)]
+    whole = min(max(one[0] for one in sizes), _MAX_DIGITS)
+    scale = min(max(one[1] for one in sizes), _MAX_DIGITS - whole)
+    return pa.decimal128(whole + scale, scale)
+
+
+def _wider_nested(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type of lists, maps and structs, whose parts have one that holds both."""
+    if pa.types.is_list(left) and pa.types.is_list(right):
+        item = wider(left.value_type, right.value_type)
+        return None if item is None else pa.list_(item)
+    if pa.types.is_map(left) and pa.types.is_map(right):
+        key, value = wider(left.key_type, right.key_type), wider(left.item_type, right.item_type)
+        return None if key is None or value is None else pa.map_(key, value)
+    if pa.types.is_struct(left) and pa.types.is_struct(right) and [one.name for one in left] == [one.name for one in right]:
+        members = [(one.name, wider(one.type, other.type)) for one, other in zip(left, right, strict=True)]
+        return None if any(type_ is None for _, type_ in members) else pa.struct(members)
+    return None
+
+
+def widen(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    """A column as a wider type: see `wider`. Decimals with more digits after the point are rounded."""
+    if column.type.equals(type_):
+        return column
+    if pa.types.is_decimal(column.type) and pa.types.is_decimal(type_) and column.type.scale > type_.scale:
+        import pyarrow.compute as pc
+
+        column = pc.round(column, type_.scale, round_mode="half_towards_infinity")
+    return column.cast(type_)

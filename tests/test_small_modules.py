@@ -25,7 +25,6 @@ REASONS = {
     "etl.delivery.replay_buffer": "belongs to delivery, below Spark",
     "etl.expressions.calls.search_calls": "one of the modules that read calls, each a group of functions",
     "etl.expressions.dataframes": "the part for PySpark, which nothing else of the package imports",
-    "etl.expressions.values.longer_texts": "values of columns, below the functions of the library",
     "etl.inference.grok.pattern_parts": "belongs to grok; what imports it is for all parsers",
     "etl.migration.ingest.networks": "functions in imported pipelines import it in a run, without the import itself",
     "etl.rules.correlation.sliding_windows": "the part of the evaluation that is about time, for its laws",

@@ -9,7 +9,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from etl.api import ArrowStep, JoiningStep, Outcome, Schema, with_columns
+from etl.api import ArrowStep, JoiningStep, Outcome, Schema, widen, with_columns
 from etl.plan.graph import Graph, PlanNode
 from etl.plan.query_plan import QueryPlan
 from etl.plan.segments import Branch, Segment, StepNode
@@ -148,4 +148,4 @@ def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
     if at < 0:
         return pa.nulls(batch.num_rows, field.type)
     column = batch.column(at)
-    return column if column.type.equals(field.type) else column.cast(field.type)
+    return widen(column, field.type)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from etl.api import OFFSET, Schema
+from etl.api import OFFSET, Schema, widen
 from etl.columns.texts import concat_arrays, take_rows
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class BranchUnion:
 
 
 def unite(batches: Sequence[pa.RecordBatch], schema: Schema) -> pa.RecordBatch:
-    """The rows of all batches with the fields of a schema: missing ones null, narrower numbers cast; then hidden columns."""
+    """The rows of all batches with the fields of a schema: missing ones null, narrower types cast; then hidden columns."""
     hidden = [name for name in batches[0].schema.names if name not in schema.names]
     columns = {field.name: _column(batches, field) for field in schema}
     columns |= {name: pa.concat_arrays([batch.column(name) for batch in batches]) for name in hidden}
@@ -76,4 +76,4 @@ def _column(batches: Sequence[pa.RecordBatch], field: pa.Field) -> pa.Array:
 
 def _cast(type_: pa.DataType) -> Callable[[pa.Array], pa.Array]:
     same = (type_, pa.string_view()) if type_ == pa.string() else (type_,)
-    return lambda piece: piece if piece.type in same else piece.cast(type_)
+    return lambda piece: piece if piece.type in same else widen(piece, type_)

@@ -11,6 +11,7 @@ from etl.sql.columns import Scope
 from etl.sql.compiled import CompiledScript, plain_name
 from etl.sql.declared_tables import DeclaredTables
 from etl.sql.expressions import call_name
+from etl.sql.forms.common_types import with_common_types
 from etl.sql.forms.group_queries import over_groups
 from etl.sql.forms.matching import match_rows
 from etl.sql.forms.notation import is_step, step_rows, unknown_function
@@ -125,6 +126,8 @@ class Queries:
         at, is_all = start(node), not node.args.get("distinct")
         left = self.query(node.this, targets)
         right = self.query(node.expression, targets or [Target(column.name, None) for column in left.columns])
+        if len(left.columns) == len(right.columns):
+            left, right = with_common_types(left, right, node.key.upper(), at, casts_all=True)
         return compared_rows(left, right, self._compiled, self.settings.ttl, node.key == "except", is_all, at)
 
     def _union(self, node: Any, targets: Sequence[Target] | None) -> Relation:
@@ -132,6 +135,7 @@ class Queries:
         is_open = left.scope.is_open and targets is None
         names = None if is_open else targets or [Target(column.name, None) for column in left.columns]
         right = self.query(node.expression, names)
+        left, right = with_common_types(left, right, "UNION", start(node))
         sides = [
             self._compiled.as_stream(one, f"part_of_union_{len(self._compiled.value['streams'])}", start(node))
             for one in (left, right)

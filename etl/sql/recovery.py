@@ -77,7 +77,7 @@ def _printed(script: Script, views: UnusedViews) -> Script:
     from sqlglot import exp
 
     begins = {begin for begin, _ in views.spans}
-    statements = [one for one in script.statements if not isinstance(one, Insert)]
+    statements: list[Statement] = [one for one in script.statements if not isinstance(one, Insert)]
     for view in [one for one in statements if isinstance(one, CreateView) and one.at in begins]:
         query = exp.select("*").from_(exp.to_table(view.name))
         for node in query.walk():

@@ -96,6 +96,16 @@ def test_odd_arguments_give_what_flinks_code_gives(expression: str, value: Any) 
 
 
 FLINK_GIVES = [
+    ("CAST(INTERVAL '5' DAY AS BIGINT)", 5),
+    ("CAST(INTERVAL '1:30' HOUR TO MINUTE AS INT)", 90),
+    ("CAST(INTERVAL '1-2' YEAR TO MONTH AS INT)", 14),
+    ("CAST(-INTERVAL '3' HOUR AS SMALLINT)", -3),
+    ("CAST(INTERVAL '1' DAY + INTERVAL '1' HOUR AS INT)", 25),
+    ("CAST(CAST(2 AS INTERVAL DAY) * 3 AS INT)", 6),
+    ("CAST(CAST(90 AS INTERVAL MINUTE) AS STRING)", "+0 01:30:00.000"),
+    ("CAST(CAST(NULL AS INTERVAL DAY) AS INT)", None),
+    ("IF(TRUE, 1, CAST(0.5 AS FLOAT))", 1.0),
+    ("COALESCE(CAST(NULL AS INT), CAST(0.5 AS FLOAT))", 0.5),
     ("2 > '1.9'", True),
     ("3 <= '2'", False),
     ("CAST(0.7 AS FLOAT) = 0.7", True),

@@ -32,7 +32,7 @@ def test_a_view_over_a_wrong_one_is_checked_too() -> None:
     text = "CREATE VIEW v AS SELECT a AS c FROM t WHERE x = 1;\nCREATE VIEW w AS SELECT c, e FROM v;\nSELECT a, f FROM t;"
 
     assert problems(text) == [
-        (2, 43, "warning", "there is no column 'x'"),
+        (2, 45, "warning", "there is no column 'x'"),
         (3, 28, "warning", "there is no column 'e'"),
         (4, 11, "error", "there is no column 'f'"),
     ]

@@ -149,6 +149,7 @@ def _common_type(types: Sequence[str | None]) -> str | None:
         return "double"
     if "decimal" not in families:
         return "bigint"
-    sizes = [tuple(map(int, re.findall(r"\d+", one))) if "(" in one else (19, 0) for one in found]
+    digits = {"int": (10, 0), "bigint": (19, 0)}
+    sizes = [digits.get(one) or tuple(map(int, re.findall(r"\d+", one))) for one in found]
     scale = max(size[1] for size in sizes)
     return f"decimal({max(size[0] - size[1] for size in sizes) + scale},{scale})"

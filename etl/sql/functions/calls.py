@@ -19,7 +19,7 @@ from etl.rsql.script_names import library_name
 from etl.sql.functions.intervals import time_distance
 from etl.sql.functions.own_functions import is_foreign, own_function, refuse_foreign
 from etl.sql.functions.special_forms import rewrite_current_time, rewrite_row, substring_call
-from etl.sql.functions.typed_nodes import call, refuse_mixture, sql_type, typed
+from etl.sql.functions.typed_nodes import call, refuse_mixture, sql_type, typed, with_floats
 from etl.sql.statements import ScriptError, start
 
 
@@ -111,6 +111,14 @@ def _typeof(node: Any, written: Any) -> Any:
     return typed(call("flink_typeof", value, *(() if precision is None else (precision,))), "string")
 
 
+def _coalesce(node: Any, written: Any) -> Any:
+    """``COALESCE(a, b)`` and ``IFNULL(a, b)``."""
+    refuse_mixture(node.expressions, start(written))
+    node.set("expressions", with_floats(node.expressions))
+    types = {sql_type(one) for one in node.expressions}
+    return typed(node, types.pop()) if len(types) == 1 else node
+
+
 def _text(text: str) -> Any:
     from sqlglot import exp
 
@@ -131,6 +139,8 @@ _CALLS: Mapping[str, Callable[[Any, Any], Any]] = {
     "last_value": lambda node, written: call("last", *node.expressions),
     "unix_timestamp": _unix_timestamp,
     "typeof": _typeof,
+    "coalesce": _coalesce,
+    "ifnull": _coalesce,
     "current_database": lambda node, written: typed(_text("default_database"), "string"),
     "time_distance": lambda node, written: time_distance(node, node.expressions[0].name),
     **{

@@ -7,8 +7,8 @@ from typing import Any
 
 from etl.expressions.calls.functions import FUNCTIONS
 from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
-from etl.sql.functions.intervals import interval_value, is_interval
-from etl.sql.functions.typed_nodes import WHOLE_NUMBERS, call, sql_type, type_name, typed, unwrapped
+from etl.sql.functions.intervals import interval_as_number, interval_value, is_interval, number_as_interval
+from etl.sql.functions.typed_nodes import NUMBERS, WHOLE_NUMBERS, call, sql_type, type_name, typed, unwrapped
 from etl.sql.statements import ScriptError, start
 
 _SAME_CAST = {
@@ -29,7 +29,11 @@ def rewrite_cast(node: Any, written: Any) -> Any:
 
     if isinstance(written, exp.Cast) and not isinstance(written, exp.TryCast):
         return _time_literal(node, written)
+    if type(written.args["to"].this).__name__ == "Interval":
+        return number_as_interval(node, written)
     name = type_name(written.args["to"])
+    if is_interval(node.this) and name.partition("(")[0] in NUMBERS:
+        return interval_as_number(node.this, name, start(written))
     if is_interval(node.this) and name.partition("(")[0] in ("string", "varchar", "char"):
         return typed(call("flink_interval_text", interval_value(node.this)), "string")
     plain, _, length = name.partition("(")

@@ -86,7 +86,9 @@ def interval_value(node: Any) -> Any:
     if type(inner).__name__ != "Interval":
         return inner
     months, millis = interval_parts(inner)
-    return _of_number(number_literal(months), MONTHS) if months else _of_number(number_literal(millis), MILLIS)
+    made = _of_number(number_literal(months), MONTHS) if months else _of_number(number_literal(millis), MILLIS)
+    made.meta["unit"] = unit_of(inner)
+    return made
 
 
 def interval_number(node: Any) -> Any:
@@ -94,6 +96,49 @@ def interval_number(node: Any) -> Any:
     value = interval_value(node)
     given = value.expressions[0] if str(getattr(value, "this", "")) in (f"flink_{MILLIS}", f"flink_{MONTHS}") else None
     return typed(given.copy() if given is not None else call("flink_interval_number", value), "bigint")
+
+
+def unit_of(node: Any) -> str | None:
+    """The smallest unit of an interval or of its type, in which a cast to a number counts; None where it is not known here."""
+    inner = unwrapped(node)
+    if type(inner).__name__ != "Interval":
+        known = inner.meta.get("unit")
+        return str(known) if known else None
+    unit = inner.args.get("unit")
+    name = str(unit.expression.name if type(unit).__name__ == "IntervalSpan" else unit or "").upper()
+    return name.rstrip("S") if name != "S" else "SECOND"
+
+
+def interval_as_number(node: Any, type_: str, at: int) -> Any:
+    """``CAST(INTERVAL '5' DAY AS INT)`` is 5: whole units. Raises ScriptError."""
+    unit = unit_of(node)
+    if unit not in _SIZE_OF_UNIT:
+        raise ScriptError("wrong-type", "the unit of this interval is not known", at, "take a part of it: EXTRACT(DAY FROM x)")
+    number = call("flink_divide", interval_number(node), call("flink_cast", number_literal(_SIZE_OF_UNIT[unit]), "bigint"))
+    return typed(call("flink_cast", number, type_), type_ if type_.startswith("decimal") else type_.partition("(")[0])
+
+
+def number_as_interval(node: Any, written: Any) -> Any:
+    """``CAST(5 AS INTERVAL DAY)``, and an interval as one of another unit. Raises ScriptError."""
+    unit = written.args["to"].this.args.get("unit")
+    name = unit_of(written.args["to"].this)
+    kind, value = MONTHS if name in _MONTHS else MILLIS, unwrapped(node.this)
+    if is_interval(node.this):
+        if sql_type(interval_value(value)) != kind:
+            raise ScriptError("wrong-type", "days have no months, and months no days", start(written), "EXTRACT takes a part")
+        made = interval_value(value)
+    elif sql_type(value) == "string" or name not in _SIZE_OF_UNIT or type(unit).__name__ == "IntervalSpan":
+        hint = "write INTERVAL '5' DAY, or cast a number to one unit: CAST(5 AS INTERVAL DAY)"
+        raise ScriptError("wrong-type", "only a number is cast to an interval, of one unit", start(written), hint)
+    else:
+        size = call("flink_cast", number_literal(_SIZE_OF_UNIT[name]), "bigint")
+        made = _of_number(call("flink_cast", call("flink_multiply", value, size), "bigint"), kind)
+    made.meta["unit"] = name
+    return made
+
+
+_SIZE_OF_UNIT = _UNITS | _MONTHS
+"""Milliseconds or months of a unit."""
 
 
 def interval_arithmetic(name: str, left: Any, right: Any, at: int) -> Any:
@@ -104,11 +149,17 @@ def interval_arithmetic(name: str, left: Any, right: Any, at: int) -> Any:
         if name not in ("add", "subtract") or kinds[0] != kinds[1]:
             hint = "intervals of one kind are added: days to milliseconds, or years and months"
             raise ScriptError("wrong-type", f"these intervals have no {name}", at, hint)
-        return _of_number(call(f"flink_{name}", interval_number(left), interval_number(right)), kind)
+        made = _of_number(call(f"flink_{name}", interval_number(left), interval_number(right)), kind)
+        units = [unit for unit in map(unit_of, (left, right)) if unit in _SIZE_OF_UNIT]
+        if len(units) == 2:
+            made.meta["unit"] = min(units, key=_SIZE_OF_UNIT.__getitem__)
+        return made
     interval, other = (left, right) if kinds[0] else (right, left)
     if name in ("multiply", "divide"):
         whole = call("flink_cast", call(f"flink_{name}", interval_number(interval), unwrapped(other)), "bigint")
-        return _of_number(whole, kind)
+        made = _of_number(whole, kind)
+        made.meta["unit"] = unit_of(interval)
+        return made
     number = interval_number(interval)
     unit = "month" if kind == MONTHS else "millisecond"
     signed = call("flink_negate", number) if name == "subtract" else number
@@ -117,6 +168,12 @@ def interval_arithmetic(name: str, left: Any, right: Any, at: int) -> Any:
 
 def time_distance(node: Any, unit: str) -> Any:
     """``(a - b) DAY`` of two times: an interval."""
+    made = _time_distance(node, unit)
+    made.meta["unit"] = unit.upper()
+    return made
+
+
+def _time_distance(node: Any, unit: str) -> Any:
     first, last = node.expressions[2].copy(), node.expressions[1].copy()
     if unit.upper() in _MONTHS:
         return _of_number(call("flink_timestampdiff", "month", first, last), MONTHS)

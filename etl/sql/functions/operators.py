@@ -13,9 +13,10 @@ from etl.sql.functions.intervals import (
     is_interval,
     rewrite_comparison,
     shifted_time,
+    unit_of,
 )
 from etl.sql.functions.script_dialect import is_rsql
-from etl.sql.functions.typed_nodes import FRACTIONS, call, refuse_mixture, sql_type, typed, unwrapped
+from etl.sql.functions.typed_nodes import FRACTIONS, call, refuse_mixture, sql_type, typed, unwrapped, with_floats
 from etl.sql.statements import ScriptError, start
 
 
@@ -62,7 +63,9 @@ def rewrite_negative(node: Any, written: Any) -> Any:
 
     if is_interval(node.this):
         value = interval_value(node.this)
-        return typed(call(f"flink_{sql_type(value)}", call("flink_negate", interval_number(value))), sql_type(value))
+        made = typed(call(f"flink_{sql_type(value)}", call("flink_negate", interval_number(value))), sql_type(value))
+        made.meta["unit"] = unit_of(value)
+        return made
     if isinstance(node.this, exp.Literal):
         return typed(node, "int" if _is_beyond(node.this) else sql_type(node.this))
     inner = unwrapped(node.this)
@@ -85,8 +88,30 @@ def rewrite_concatenation(node: Any, written: Any) -> Any:
 def rewrite_case(node: Any, written: Any) -> Any:
     results = [one.args["true"] for one in node.args.get("ifs") or []]
     refuse_mixture([*results, *filter(None, [node.args.get("default")])], start(written))
+    default = node.args.get("default")
+    wide = with_floats([*results, *filter(None, [default])])
+    for one, result in zip(node.args.get("ifs") or [], wide, strict=False):
+        one.set("true", result)
+    if default is not None:
+        node.set("default", wide[-1])
+    types = {sql_type(one) for one in wide}
+    if types == {"float"}:
+        return typed(node, "float")
     types = {sql_type(one) for one in results}
     return typed(node, types.pop()) if len(types) == 1 and types <= set(INTERVAL_TYPES) else node
+
+
+def rewrite_if(node: Any, written: Any) -> Any:
+    """``IF(condition, a, b)``."""
+    from sqlglot import exp
+
+    if isinstance(written.parent, exp.Case) or node.args.get("false") is None:
+        return node
+    refuse_mixture([node.args["true"], node.args["false"]], start(written))
+    true, false = with_floats([node.args["true"], node.args["false"]])
+    node.set("true", true)
+    node.set("false", false)
+    return typed(node, sql_type(true)) if sql_type(true) == sql_type(false) else node
 
 
 def rewrite_like(node: Any, written: Any) -> Any:

@@ -83,6 +83,22 @@ def number_literal(value: int) -> Any:
 NUMBERS = frozenset(("tinyint", "smallint", "int", "bigint", "double", "float", "decimal"))
 
 
+def with_floats(nodes: list[Any]) -> list[Any]:
+    """Whole numbers beside FLOAT become FLOAT, as in Flink; in Spark both would be DOUBLE, and 0.1 0.10000000149."""
+    from sqlglot import exp
+
+    types = [sql_type(one) for one in nodes]
+    is_null = [isinstance(unwrapped(one), exp.Null) for one in nodes]
+    if "float" not in types or any(
+        not null and one != "float" and one not in WHOLE_NUMBERS for one, null in zip(types, is_null, strict=True)
+    ):
+        return nodes
+    return [
+        typed(exp.Cast(this=unwrapped(one), to=exp.DataType.build("float")), "float") if type_ in WHOLE_NUMBERS else one
+        for one, type_ in zip(nodes, types, strict=True)
+    ]
+
+
 def refuse_mixture(nodes: Iterable[Any], at: int) -> None:
     """Raise ScriptError for texts beside numbers, which only scripts of RocketMQ Streams mix."""
     types = {(sql_type(one) or "").partition("(")[0] for one in nodes}

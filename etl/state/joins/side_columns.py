@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import SIDE_PREFIXES, Rejects, Schema, side_fields, wider
+from etl.api import SIDE_PREFIXES, Rejects, Schema, side_fields, widen, wider
 from etl.expressions import CompiledExpression
 
 
@@ -21,7 +21,7 @@ def is_one_side(sides: Any) -> bool:
 def of_both_types(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The values of both sides with a type that has both: an integer and an equal double have different hashes."""
     type_ = wider(left.type, right.type) or left.type
-    return left.cast(type_), right.cast(type_)
+    return widen(left, type_), widen(right, type_)
 
 
 def coalesce(left: pa.Array, right: pa.Array) -> pa.Array:
@@ -38,7 +38,7 @@ def batch_of(columns: Mapping[str, pa.Array | pa.ChunkedArray], fields: Schema, 
 def _as(column: pa.Array | pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
     """The values as one array of a type; of the type that they have if it is unknown."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return array if array.type == type_ or pa.types.is_null(type_) else array.cast(type_)
+    return array if array.type == type_ or pa.types.is_null(type_) else widen(array, type_)
 
 
 WHERE_FAILED = "where-failed"

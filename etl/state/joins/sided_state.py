@@ -16,6 +16,7 @@ from etl.api import (
     TIMESTAMP,
     PartRows,
     Schema,
+    widen,
     wider,
 )
 from etl.api import SIDE as SIDE_FIELD
@@ -87,7 +88,7 @@ class SidedState:
         found = {}
         for field, pair in zip(self.key_fields, self.on.items(), strict=True):
             names = [prefix + name for prefix, name in zip(SIDE_PREFIXES, pair, strict=True)]
-            sides = [rows.column(name).combine_chunks().cast(field.type) for name in names if name in rows.column_names]
+            sides = [widen(rows.column(name).combine_chunks(), field.type) for name in names if name in rows.column_names]
             found[field.name] = pc.coalesce(*sides)
         return found
 
