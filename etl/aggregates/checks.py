@@ -68,12 +68,37 @@ def _check_own(call: AggregateCall, function: UserFunction, schema: Schema, *, i
     if not is_window or call.per_second:
         message = f"{function.name}() is for windows, and not for {'per_second' if call.per_second else 'running values'}"
         return Aggregate(pa.null(), (Finding("bad-aggregate", message, at=0),))
-    accepted = function.parameters[0].type
+    return _check_own_arguments(call, function, schema)
 
-    def result(found: pa.DataType) -> pa.DataType | None:
-        return function.result if accepted is None or is_taken(found, accepted) else None
 
-    return _check_call(call, AggregateFunction(f"{function.name}(x)", None, result, describe(accepted)), schema)
+def _check_own_arguments(call: AggregateCall, function: UserFunction, schema: Schema) -> Aggregate:
+    """Its arguments are the values that `add` takes beside the state."""
+    needed, form = sum(one.required for one in function.parameters), f"{function.name}({_parameters(function)})"
+    starred = any(part.text == "*" for part in call.arguments)
+    if starred or not needed <= len(call.arguments) <= len(function.parameters):
+        given = ", ".join(part.text for part in call.arguments)
+        return Aggregate(
+            pa.null(), (Finding("bad-aggregate", f"{call.function} is written {form}, and its arguments are ({given})", at=0),)
+        )
+    where = _Argument.of(call.where, schema) if call.where else _Argument.any_row()
+    values = [_Argument.of(part, schema) for part in call.arguments]
+    findings = [finding for one in (*values, where) for finding in one.findings]
+    for one, part, parameter in zip(values, call.arguments, function.parameters, strict=False):
+        if one.is_null and not one.failed and not parameter.takes_null:
+            findings.append(Finding("bad-aggregate", f"{part.text} is null, whatever the event", at=part.at))
+        elif not one.failed and not one.is_null and parameter.type is not None and not is_taken(one.type, parameter.type):
+            as_parameter = f" as {parameter.name}" if len(function.parameters) > 1 else ""
+            message = f"{form} takes {describe(parameter.type)}{as_parameter}, and this is {format_type(one.type)}"
+            findings.append(Finding("wrong-type", message, at=part.at))
+    findings += _filter_findings(call, where)
+    fields = frozenset[str]().union(*(one.fields for one in (*values, where)))
+    wrong = any(one.severity == "error" for one in findings)
+    return Aggregate(pa.null() if wrong else function.result, tuple(findings), fields)
+
+
+def _parameters(function: UserFunction) -> str:
+    """``x`` of one value, else the names of all."""
+    return "x" if len(function.parameters) == 1 else ", ".join(one.name for one in function.parameters)
 
 
 def _check_rate(call: AggregateCall, function: AggregateFunction, schema: Schema) -> Aggregate:
@@ -109,10 +134,7 @@ def _check_call(call: AggregateCall, function: AggregateFunction, schema: Schema
         findings.append(_wrong_type(function, function.takes, value.type, argument.at))
     if function.second and second and not second.failed and function.second.accepts(second.type) is None:
         findings.append(_wrong_type(function, f"as y {function.second.takes}", second.type, others[0].at))
-    if call.where and not where.failed and (where.is_null or not is_condition(where.type)):
-        findings.append(
-            Finding("wrong-type", f"a filter is a condition, and this is {format_type(where.type)}", at=call.where.at)
-        )
+    findings += _filter_findings(call, where)
     parameter = others[0] if function.parameter and others else TextPart(function.default or "", 0)
     complaint = function.parameter(parameter.text) if function.parameter else None
     if complaint:
@@ -120,6 +142,12 @@ def _check_call(call: AggregateCall, function: AggregateFunction, schema: Schema
     template = _template(function, (value.sql, second.sql if second else ""), parameter.text, where.sql if call.where else None)
     fields = frozenset[str]().union(*(one.fields for one in given))
     return Aggregate(pa.null() if result is None else result, tuple(findings), fields, template, function.merge)
+
+
+def _filter_findings(call: AggregateCall, where: _Argument) -> list[Finding]:
+    if not call.where or where.failed or not (where.is_null or not is_condition(where.type)):
+        return []
+    return [Finding("wrong-type", f"a filter is a condition, and this is {format_type(where.type)}", at=call.where.at)]
 
 
 def _wrong_type(function: AggregateFunction, takes: str, type_: pa.DataType, at: int) -> Finding:

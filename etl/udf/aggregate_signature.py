@@ -41,10 +41,12 @@ def read_aggregate(given: FunctionDeclaration, node: ast.ClassDef, names: Names)
             raise SignatureError(f"{name} has {found} parameters beside self, and needs {count}", methods[name])
     read = [(one, parameter_annotation(one, names), needed) for one, needed in _parameters(methods["add"])[1:]]
     kinds = {found.kind for _, found, _ in read}
-    if not read or len(read) > 1 or len(kinds) > 1:
+    if not read:
         raise SignatureError(
-            "add takes the state and one value", methods["add"], "def add(self, state: State, x: float) -> State:"
+            "add takes the state and one value or more", methods["add"], "def add(self, state: State, x: float) -> State:"
         )
+    if len(kinds) > 1:
+        raise SignatureError("add takes values, or arrays of one library", methods["add"], "annotate all of them in one way")
     _check_states(methods, state, names)
     kind = kinds.pop()
     parameters = tuple(build_parameter(one.arg, found, kind, needed) for one, found, needed in read)

@@ -41,6 +41,7 @@ def read_function(given: FunctionDeclaration) -> UserFunction | Finding:
     """The function, or what is wrong with it, with its location in the Python file."""
     try:
         tree, names = parse_code(given.code)
+        names.reads = 0  # the file is parsed once, and read again for each function and each check
         found = _read(given, names)
         _check_imports(tree, given.code)
         return found

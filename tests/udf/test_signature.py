@@ -130,6 +130,14 @@ def test_an_aggregate_has_methods_of_the_classes_that_it_is_derived_from() -> No
     assert (found.form, found.state, found.result, found.state_may_be_none) == ("aggregate", pa.int64(), pa.string(), False)
 
 
+def test_a_file_can_be_read_any_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.udf.annotations._MAX_ANNOTATIONS", 20)
+
+    found = [_read("def f(x: str, y: int) -> str: ...") for _ in range(20)]
+
+    assert [one for one in found if not isinstance(one, UserFunction)] == []
+
+
 def test_only_code_changes_the_fingerprint() -> None:
     one = CodeFile("f.py", "def f(x: str) -> str:\n    return x\n")
 

@@ -15,6 +15,7 @@ from state.lane import Lane
 from etl.api import CHANGE, DELETE, INSERT, OFFSET, TIMESTAMP
 from etl.spark.state.continued_steps import NO_DISCARD, misfits
 from etl.state.aggregates import Accumulator, accumulator, column_names, finish, group, lift
+from etl.state.aggregates.accumulator import FailedRowsError
 from etl.steps.window import Window
 from etl.udf.attaching import attach
 from etl.udf.declaration import CodeFile, UserFunction, with_functions
@@ -60,6 +61,29 @@ class Nulls:
     def finish(self, state: tuple[int, int]) -> str:
         return f"{state[0]} of {state[1]}"
 
+class Weighted:
+    # as WeightedAvg of Flink, with a weight of 1 where none is given
+    def create(self) -> tuple[float, int]:
+        return 0.0, 0
+    def add(self, state: tuple[float, int], x: float, weight: int = 1) -> tuple[float, int]:
+        return state[0] + x * weight, state[1] + weight
+    def merge(self, a: tuple[float, int], b: tuple[float, int]) -> tuple[float, int]:
+        return a[0] + b[0], a[1] + b[1]
+    def finish(self, state: tuple[float, int]) -> float | None:
+        return state[0] / state[1] if state[1] else None
+
+class Products:
+    def create(self) -> float:
+        return 0.0
+    def add(self, state: float, x: pa.DoubleArray, n: pa.Int32Array) -> float:
+        if 77 in n.to_pylist():
+            raise ValueError("77 is no number")
+        return state + sum(a * b for a, b in zip(x.to_pylist(), n.to_pylist()) if a is not None and b is not None)
+    def merge(self, a: float, b: float) -> float:
+        return a + b
+    def finish(self, state: float) -> float:
+        return state
+
 def half(x: float) -> float:
     return x / 2
 """
@@ -69,7 +93,7 @@ SCHEMA = pa.schema([("at", TIMESTAMP), ("k", pa.string()), ("x", pa.float64()), 
 
 def _functions(code: str = CODE) -> dict[str, UserFunction]:
     found = {}
-    for name in ("Geometric", "Texts", "Nulls", "half"):
+    for name in ("Geometric", "Texts", "Nulls", "Weighted", "Products", "half"):
         one = read_function(FunctionDeclaration(name, CodeFile("f.py", code), name, timedelta(seconds=5)))
         assert isinstance(one, UserFunction), one
         found[name.lower()] = one
@@ -104,7 +128,10 @@ def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     )
 
 
-TEXTS = ("geometric(x)", "texts(s) filter (where n > 0)", "nulls(n)", "geometric(half(x))")
+TEXTS = (
+    "geometric(x)", "texts(s) filter (where n > 0)", "nulls(n)", "geometric(half(x))",
+    "weighted(x, n)", "weighted(x)", "products(x, n)",
+)  # fmt: skip
 
 
 def _result(parts: list[list[tuple[Any, ...]]]) -> dict[str, list[Any]]:
@@ -130,7 +157,36 @@ def test_any_cut_gives_the_result_of_all_events(parts: list[list[tuple[Any, ...]
 def test_results() -> None:
     rows = [("a", 2.0, 1, "x"), ("a", 8.0, None, "yy"), ("a", None, 2, "z"), ("b", None, None, None)]
 
-    assert _result([rows[:1], rows[1:]]) == {"a": [4.0, "x,z", "1 of 3", 2.0], "b": [None, "", "1 of 1", None]}
+    assert _result([rows[:1], rows[1:]]) == {
+        "a": [4.0, "x,z", "1 of 3", 2.0, 2.0, 5.0, 2.0],
+        "b": [None, "", "1 of 1", None, None, None, 0.0],
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("weighted()", "weighted is written Weighted(x, weight), and its arguments are ()"),
+        ("weighted(x, n, n)", "weighted is written Weighted(x, weight), and its arguments are (x, n, n)"),
+        ("weighted(*)", "weighted is written Weighted(x, weight), and its arguments are (*)"),
+        ("weighted(x, s)", "Weighted(x, weight) takes bigint as weight, and this is string"),
+        ("products(x)", "products is written Products(x, n), and its arguments are (x)"),
+        ("weighted(x, null)", "null is null, whatever the event"),
+        ("weighted(x, m)", "there is no field 'm' here"),
+        ("weighted(x, n) filter (where s)", "a filter is a condition, and this is string"),
+    ],
+)
+def test_calls_with_other_arguments_are_mistakes(text: str, message: str) -> None:
+    assert accumulator(with_functions(text, _functions().values()), SCHEMA, "at") == message
+
+
+def test_an_event_whose_values_cannot_be_added_fails_alone() -> None:
+    batch = _batch([("a", 1.0, 2, ""), ("a", 1.0, 77, ""), ("a", 3.0, 1, "")])
+
+    with pytest.raises(FailedRowsError) as caught:
+        lift(batch, _accumulators("products(x, n)"))
+
+    assert list(caught.value.reasons) == [1]
 
 
 FAILING = """

@@ -87,6 +87,9 @@ def arguments_in(owner: object) -> Iterator[AggregateArgument]:
     """The arguments that an aggregate has, or those of the aggregate that it is made of."""
     if isinstance(owner, AggregateArgument):
         yield owner
+    elif isinstance(owner, tuple):
+        for one in owner:
+            yield from arguments_in(one)
     elif is_dataclass(owner):
         for field in fields(owner):
             yield from arguments_in(getattr(owner, field.name))

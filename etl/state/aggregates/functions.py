@@ -133,13 +133,15 @@ def accumulator(text: str, incoming: Schema, time: str) -> Accumulator | str:
 
 
 def _user_aggregate(text: str, call: AggregateCall, function: UserFunction, incoming: Schema) -> Accumulator | str:
-    argument = read_argument(text, call.arguments[0], call.where, incoming)
-    if isinstance(argument, str):
-        return argument
-    declared = function.parameters[0].type
-    if declared is None and pa.types.is_null(argument.type):
-        return "the type of its values is unknown before the run"
-    return UserAggregate(argument if declared is None else replace(argument, type=declared), function)
+    arguments = []
+    for part, parameter in zip(call.arguments, function.parameters, strict=False):
+        one = read_argument(text, part, call.where, incoming)
+        if isinstance(one, str):
+            return one
+        if parameter.type is None and pa.types.is_null(one.type):
+            return "the type of its values is unknown before the run"
+        arguments.append(one if parameter.type is None else replace(one, type=parameter.type))
+    return UserAggregate(arguments[0], function, tuple(arguments[1:]))
 
 
 def _type_reason(type_: pa.DataType, takes: str) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,14 @@ from etl.udf.failures import FAILURES, failure_of, message_of
 from etl.udf.loading import load
 from etl.udf.row_calls import MAX_TIMEOUTS, call_for_each
 from etl.udf.values import WRONG_VALUES, to_array, to_python
+
+Columns: TypeAlias = Sequence[pa.Array]
+"""The values of each argument of an aggregate."""
+
+
+def _as_rows(columns: Columns) -> list[tuple[Any, ...]]:
+    """The values of each event as those of Python."""
+    return list(zip(*map(to_python, columns), strict=True))
 
 
 @dataclass
@@ -40,35 +48,35 @@ class UserAdds:
         except (*FAILURES, CallTimeoutError) as error:
             raise ComponentError(failure_of(error, self.function)) from error
 
-    def states(self, values: pa.Array, included: Any, grouping: Grouping) -> pa.Array:
+    def states(self, columns: Columns, included: Any, grouping: Grouping) -> pa.Array:
         """The state of each group of rows in the first row that is included (bool[n]), null in all others."""
         assert self.function.state is not None
         order, ends = grouping.order[included[grouping.order]], np.append(0, np.cumsum(included[grouping.order]))[grouping.ends]
         groups = [order[first:last] for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True) if last > first]
-        found: list[Any] = [None] * len(values)
-        array, failed = self._added_groups(values, groups)
+        found: list[Any] = [None] * len(columns[0])
+        array, failed = self._added_groups(columns, groups)
         for rows, state in zip(groups, array, strict=True):
             found[rows[0]] = state
         for at, _ in failed.items():
-            found[groups[at][0]] = self._add_what_can_be(values, groups[at].tolist())
+            found[groups[at][0]] = self._add_what_can_be(columns, groups[at].tolist())
         return to_array(found, self.function.state)
 
-    def _added_groups(self, values: pa.Array, groups: Sequence[Any]) -> tuple[list[Any], dict[int, str]]:
+    def _added_groups(self, columns: Columns, groups: Sequence[Any]) -> tuple[list[Any], dict[int, str]]:
         """The state of each group, and those for which a call fails, by number."""
         guard, instance = CallGuard(self.function.timeout.total_seconds()), self.instance
         if self.function.kind == "values":
-            python = to_python(values)
+            python = _as_rows(columns)
 
             def fold(rows: Any) -> Any:
                 state, add = instance.create(), instance.add
                 for row in rows.tolist():
                     guard.next_call()
-                    state = add(state, python[row])
+                    state = add(state, *python[row])
                 return self.check_state(state, "add")
         else:
 
             def fold(rows: Any) -> Any:
-                added = instance.add(instance.create(), to_argument(values.take(pa.array(rows)), self.function.kind))
+                added = instance.add(instance.create(), *self._arrays(columns, rows))
                 return self.check_state(added, "add")
 
         states, failed = call_for_each(self.function, fold, zip(groups, strict=True), len(groups), guard)
@@ -98,13 +106,17 @@ class UserAdds:
 
     # ── Groups with values that fail ──
 
-    def _add_what_can_be(self, values: pa.Array, rows: list[int]) -> Any:
+    def _arrays(self, columns: Columns, rows: Any) -> list[Any]:
+        """The values of some rows as the arrays that `add` takes."""
+        return [to_argument(one.take(pa.array(rows)), self.function.kind) for one in columns]
+
+    def _add_what_can_be(self, columns: Columns, rows: list[int]) -> Any:
         """The state of a group after the values that can be added; ``failures`` gets the others."""
         if self.function.kind == "values":
-            return self._add_one_by_one(to_python(values.take(pa.array(rows))), rows)
-        return self._add_halves(self.instance.create, values, rows)
+            return self._add_one_by_one(_as_rows([one.take(pa.array(rows)) for one in columns]), rows)
+        return self._add_halves(self.instance.create, columns, rows)
 
-    def _add_one_by_one(self, values: list[Any], rows: list[int]) -> Any:
+    def _add_one_by_one(self, values: list[tuple[Any, ...]], rows: list[int]) -> Any:
         make: Callable[[], Any] = self.instance.create
         at, state = 0, None
         while at < len(rows):
@@ -120,7 +132,7 @@ class UserAdds:
                 return state
         return state
 
-    def _try(self, make: Callable[[], Any], values: Sequence[Any]) -> tuple[int, Any, str]:
+    def _try(self, make: Callable[[], Any], values: Sequence[tuple[Any, ...]]) -> tuple[int, Any, str]:
         """How many values are added to a new state before one fails, the state after all of them, and why one failed."""
         added = 0
         try:
@@ -128,7 +140,7 @@ class UserAdds:
                 state = make()
                 for value in values:
                     guard.next_call()
-                    state = self.check_state(self.instance.add(state, value), "add")
+                    state = self.check_state(self.instance.add(state, *value), "add")
                     if reason := self._wrong(state):
                         return added, None, reason
                     added += 1
@@ -137,25 +149,25 @@ class UserAdds:
             self._timeouts += isinstance(error, CallTimeoutError)
             return added, None, failure_of(error, self.function)
 
-    def _add_halves(self, make: Callable[[], Any], values: pa.Array, rows: list[int]) -> Any:
+    def _add_halves(self, make: Callable[[], Any], columns: Columns, rows: list[int]) -> Any:
         """Add an array; if that fails its halves, and halves of those, down to the values that fail."""
         if self._timeouts >= MAX_TIMEOUTS:
             self._give_up(rows)
             return make()
-        state, reason, is_timeout = self._try_array(make, values.take(pa.array(rows)))
+        state, reason, is_timeout = self._try_array(make, self._arrays(columns, rows))
         if not reason:
             return state
         if len(rows) == 1 or is_timeout:
             self.failures |= dict.fromkeys(rows, reason)
             return make()
         middle = len(rows) // 2
-        left = self._add_halves(make, values, rows[:middle])
-        return self._add_halves(partial(deepcopy, left), values, rows[middle:])
+        left = self._add_halves(make, columns, rows[:middle])
+        return self._add_halves(partial(deepcopy, left), columns, rows[middle:])
 
-    def _try_array(self, make: Callable[[], Any], values: pa.Array) -> tuple[Any, str, bool]:
+    def _try_array(self, make: Callable[[], Any], arrays: Sequence[Any]) -> tuple[Any, str, bool]:
         try:
             with CallGuard(self.function.timeout.total_seconds()):
-                state = self.check_state(self.instance.add(make(), to_argument(values, self.function.kind)), "add")
+                state = self.check_state(self.instance.add(make(), *arrays), "add")
             return state, self._wrong(state), False
         except (*FAILURES, CallTimeoutError) as error:
             is_timeout = isinstance(error, CallTimeoutError)

@@ -35,6 +35,8 @@ class UserAggregate:
 
     argument: AggregateArgument
     function: UserFunction
+    others: tuple[AggregateArgument, ...] = ()
+    """The arguments after the first one."""
 
     functions = None
 
@@ -50,20 +52,22 @@ class UserAggregate:
 
     def lift_groups(self, batch: pa.RecordBatch, grouping: Grouping) -> list[pa.Array]:
         """The state of each group of events in the row of one of them."""
-        included = self._included_events(batch)
+        columns = [one.values(batch) for one in (self.argument, *self.others)]
+        included = self._included_events(batch, columns)
         adds = UserAdds(self.function)
-        states = adds.states(self.argument.values(batch), included, grouping) if included.any() else None
+        states = adds.states(columns, included, grouping) if included.any() else None
         if adds.failures:
             raise FailedRowsError(self.argument.aggregate, adds.failures)
         return [pa.nulls(batch.num_rows, self.types[0]) if states is None else states, pa.nulls(batch.num_rows, pa.string())]
 
-    def _included_events(self, batch: pa.RecordBatch) -> Any:
+    def _included_events(self, batch: pa.RecordBatch, columns: Sequence[pa.Array]) -> Any:
         """bool[n]: the events whose values are added; null only where `add` takes it."""
         mask = self.argument.mask(batch)
         included = np.ones(batch.num_rows, bool) if mask is None else mask.to_numpy(zero_copy_only=False)
-        if self.function.parameters[0].takes_null:
-            return included
-        return included & self.argument.values(batch).is_valid().to_numpy(zero_copy_only=False)
+        for values, parameter in zip(columns, self.function.parameters, strict=False):
+            if not parameter.takes_null:
+                included = included & values.is_valid().to_numpy(zero_copy_only=False)
+        return included
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
         """States of a group as one. A group with one state has no call."""
