@@ -375,3 +375,29 @@ def test_unknown_keys_of_a_join_are_reported_once_under_their_names(tmp_path: Pa
     (tmp_path / "job.sql").write_text(f"{LOGS}{query}", "utf-8")
     problems = [one for one in inspect(tmp_path / "job.sql", {}).problems if one.severity == "error"]
     assert [one.message for one in problems] == ["there is no column 'a.hots_id'", "there is no column 'b.other_id'"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "warnings"),
+    [
+        ("DROP TEMPORARY SYSTEM FUNCTION IF EXISTS f", ["DROP FUNCTION has no effect in a script"]),
+        ("DROP TEMPORARY FUNCTION f", ["DROP FUNCTION has no effect in a script"]),
+        ("CREATE TEMPORARY VIEW IF NOT EXISTS v (x COMMENT 'a host', y) COMMENT 'v' AS SELECT host, bytes FROM logs", []),
+        (
+            "CREATE TEMPORARY SYSTEM FUNCTION f AS 'com.x.F' LANGUAGE JAVA USING JAR '/x.jar', JAR '/y.jar'",
+            ["'f' is the class 'com.x.F' of Java, which does not run here; no query calls it"],
+        ),
+    ],
+)
+def test_forms_of_flinks_statements(statement: str, warnings: list[str]) -> None:
+    found = compile_script(f"{LOGS}{statement};\nSELECT host FROM logs;", installed())
+
+    assert ([str(one) for one in found.errors], [str(one) for one in found.warnings]) == ([], warnings)
+
+
+def test_texts_of_datagen_have_a_hundred_characters(tmp_path: Path) -> None:
+    (tmp_path / "job.sql").write_text("CREATE TABLE g (s STRING) WITH ('connector' = 'datagen'); SELECT s FROM g;", "utf-8")
+
+    checked = inspect(tmp_path / "job.sql", {})
+
+    assert (checked.pipeline is not None, [*checked.problems]) == (True, [])

@@ -174,7 +174,12 @@ class CreateParser(QueryParser):
         if self._match_text_seq("LANGUAGE"):
             self._take()
             language = self._prev.text.upper()
-        if self._match_text_seq("USING"):
+        if self._match_text_seq("USING", "JAR"):  # code in Java, which does not run here, wherever it is
+            self._text()
+            while self._match(TokenType.COMMA):
+                self._match_text_seq("JAR")
+                self._text()
+        elif self._match_text_seq("USING"):
             if self._curr and self._curr.token_type != TokenType.STRING:
                 self._take()  # FILE
             file = self._text()

@@ -73,7 +73,7 @@ class ScriptParser(CreateParser):
         return found
 
     def _statement(self) -> list[Statement]:
-        words = " ".join(token.text for token in (self._curr, self._next) if token).split()
+        words = " ".join(token.text for token in self._tokens[self._index : self._index + 4]).split()
         if words and (key := statement_key(words, REFUSED)):
             raise ScriptError("unsupported-sql", f"a script has no {key}", self._curr.start, REFUSED[key])
         if words and (key := statement_key(words, NO_EFFECT)):
@@ -243,7 +243,8 @@ REFUSED = {
 
 
 def statement_key(words: list[str], table: dict[str, str]) -> str | None:
-    """The entry of a table that a statement's first words are, None for none."""
+    """The entry of a table that a statement's first words are, None for none; TEMPORARY and SYSTEM say nothing."""
+    words = [*words[:1], *(word for word in words[1:] if word.upper() not in ("TEMPORARY", "TEMP", "SYSTEM"))]
     for count in (2, 1):
         key = " ".join(words[:count]).upper()
         if key in table:

@@ -133,6 +133,9 @@ class TypeParser(TokenParser):
         self._expect(TokenType.L_PAREN, "'('")
         names = [self._id("a column")]
         while not self._match(TokenType.R_PAREN):
+            if self._match_text_seq("COMMENT"):
+                self._expect(TokenType.STRING, "a comment")
+                continue
             if not self._match(TokenType.COMMA):
                 self._type()  # rsqldb names the types of columns to which INSERT writes
                 if not self._match(TokenType.COMMA):

@@ -19,6 +19,8 @@ _BOUNDS = {
 }
 _LENGTH = 100
 """Characters of a text, as in Flink."""
+_LONGEST = 64
+"""Digits that one placeholder can have."""
 
 _KNOWN = frozenset({"kind", "min", "max", "start", "end", "length", "var-len", "null-rate", "max-past"})
 
@@ -60,7 +62,10 @@ def _value(type_: str, given: Mapping[str, Option]) -> str:
         return f"{{float:{given['min'].value if 'min' in given else 0}:{given['max'].value if 'max' in given else 1}}}"
     if plain == "boolean":
         return "{choice:true|false}"
-    return '"{now}"' if plain in ("timestamp", "date") else f'"{{hex:{_whole(given, "length", _LENGTH)}}}"'
+    if plain in ("timestamp", "date"):
+        return '"{now}"'
+    whole, rest = divmod(_whole(given, "length", _LENGTH), _LONGEST)
+    return f'"{f"{{hex:{_LONGEST}}}" * whole}{f"{{hex:{rest}}}" if rest > 0 else ""}"'
 
 
 def _whole(given: Mapping[str, Option], name: str, default: int) -> int:
