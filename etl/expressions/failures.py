@@ -35,12 +35,18 @@ _NUMBER = f"{_AFFIX}(?:[%‰]{_AFFIX})?{_DIGITS}{_AFFIX}|{_AFFIX}{_DIGITS}{_AFFI
 NUMBER_PATTERN = f"^(?:(?:{_NUMBER})(?:;(?:{_NUMBER}))?)?$"
 """Patterns of Java's DecimalFormat: none that it refuses, and all with digits but for a few of no use, such as `0;`."""
 
+
+def _replacement_growth(text: str, old: str, new: str = "") -> int:
+    """How many characters ``replace`` adds."""
+    return text.count(old) * (len(new) - len(old)) if old else 0
+
+
 _REFUSED: Mapping[str, tuple[str, Callable[..., bool]]] = {
     "repeat": (TOO_LONG, lambda text, count: count * max(len(text or ""), 1) > MAX_CHARACTERS),
     "space": (TOO_LONG, lambda count: count > MAX_CHARACTERS),
     "lpad": (TOO_LONG, lambda text, count, *filling: count > MAX_CHARACTERS),
     "rpad": (TOO_LONG, lambda text, count, *filling: count > MAX_CHARACTERS),
-    "replace": (TOO_LONG, lambda text, old, new: text.count(old) * (len(new) - len(old)) > MAX_CHARACTERS),
+    "replace": (TOO_LONG, lambda *texts: None not in texts and _replacement_growth(*texts) > MAX_CHARACTERS),
     "array_join": (TOO_LONG, lambda array, between, other="": len(array) * (len(between + other) - 4) > MAX_CHARACTERS),
     "array_repeat": (f"the array would have more than {MAX_ELEMENTS:,} elements", lambda one, count: count > MAX_ELEMENTS),
     "array_insert": (f"the array would have more than {MAX_ELEMENTS:,} elements", lambda _, at, one: abs(at) > MAX_ELEMENTS),

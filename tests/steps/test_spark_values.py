@@ -120,7 +120,12 @@ LIMITED: Mapping[str, tuple[str, list[int], str]] = {
     "lpad": ("lpad(soundex(a), if(n = 0, 1000000000, n), 'x')", [1], LONG),
     "rpad": ("rpad(soundex(a), if(n = 0, 1000000000, n))", [1], LONG),
     "replace": ("replace(repeat('x', 3000), 'x', repeat(soundex(a), if(n = 0, 1000, 1)))", [1], "Spark cannot compute"),
-    "replace of known texts": ("concat(soundex(a), replace(repeat('x', 3000), 'x', repeat(a, if(n = 0, 1000, 1))))", [1], LONG),
+    "replace of known texts": (
+        f"concat(soundex(a), replace('{'x' * 3000}', 'x', if(n = 0, '{'y' * 1000}', a)))",
+        [1],
+        LONG,
+    ),
+    "replace by nothing": ("replace(repeat(soundex(a), if(n = 0, 1000000, 1)), 'x')", [1], "Spark cannot compute"),
     "regexp_replace": ("regexp_replace(repeat('x', 3000), 'x', repeat(soundex(a), if(n = 0, 1000, 1)))", [1], "Spark cannot"),
     "groups": ("regexp_replace(repeat('x', 200000), '(.*)', repeat('$1', if(n = 0, 5000, 2)))", [1], "Spark cannot compute"),
     "array_join": ("array_join(array_repeat('x', 3000), repeat(soundex(a), if(n = 0, 1000, 1)))", [1], "Spark cannot compute"),
