@@ -44,9 +44,10 @@ def nearest_file(path: str) -> str | None:
 
     folder, name = os.path.split(path)
     files = sorted(file.name for pattern in ("*.yaml", "*.yml", "*.sql") for file in Path(folder).glob(pattern))
-    by_name = {file.rpartition(".")[0]: file for file in reversed(files)} | {file: file for file in files}
-    near = closest(name, by_name)
-    return f"did you mean {os.path.join(folder, by_name[near])!r}?" if near else None
+    by_stem = {file.rpartition(".")[0]: file for file in reversed(files)}
+    stem, dot, suffix = name.rpartition(".")
+    near = closest(stem if dot and suffix in ("yaml", "yml", "sql") else name, by_stem)  # suffixes make all names similar
+    return f"did you mean {os.path.join(folder, by_stem[near])!r}?" if near else None
 
 
 def add_config_options(command: F) -> F:

@@ -51,7 +51,8 @@ def command(paths: Sequence[Path], style: str, strict: bool, env_file: str | Non
     """
     files = pipeline_files(paths) if paths else _usual_files()
     if not files:
-        raise click.UsageError("no pipeline files found; name one, such as: etl lint pipeline.yaml")
+        folders = " or ".join(repr(str(path)) for path in paths) or "this folder or in pipelines/"
+        raise click.UsageError(f"there is no pipeline file in {folders}; name one, such as: etl lint pipeline.yaml")
     alternatives = any(path.is_dir() for path in paths)  # a folder may hold them
     as_command: Severity | None = None if not paths else "warning" if alternatives else "error"
     with _without_pauses():

@@ -43,6 +43,8 @@ def _write_plain_file(origin: Path, path: Path, lines: tuple[str, ...]) -> Sampl
 
 
 def _read_lines(origin: Path, max_lines: int) -> Iterator[str]:
+    if origin.is_dir():
+        raise EtlError(f"{str(origin)!r} is a folder: name a file")
     if not origin.is_file():
         raise EtlError(f"there is no file {str(origin)!r}")
     reader = installed().families["source"]["file"].model_validate({"path": glob.escape(str(origin))})

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from running import Engine, Etl
 
 from etl.api import ComponentError, EtlError
+from etl.cli.config_options import nearest_file
+from etl.cli.main import cli
 from etl.cli.run.pipeline_files import choose_files, load_pipelines
 from etl.cli.run.progress import Progress
 from etl.config.problems import ConfigError
@@ -167,3 +170,35 @@ def test_a_message_and_its_line_end_are_one_write(form: str) -> None:
     Progress(form, False, False, out).say("source", "no file is there\n  yet", "warning", "ssh")
 
     assert [text.endswith("\n") for text in writes if text] == [True]
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("frist.yaml", "first.yaml"), ("first", "first.yaml"), ("first.yml", "first.yaml"), ("nothere.yaml", None)]
+)
+def test_a_mistyped_file_is_answered_with_a_similar_name(
+    name: str, near: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in ("first.yaml", "t8.yaml"):
+        Path(file).write_text("")
+
+    assert nearest_file(name) == (near and f"did you mean {near!r}?")
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["lint", "empty"], "there is no pipeline file in 'empty'"),
+        (["lint"], "there is no pipeline file in this folder or in pipelines/"),
+        (["infer", "empty"], "'empty' is a folder: name a file"),
+    ],
+)
+def test_a_folder_in_place_of_a_file_is_named(
+    words: list[str], error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+
+    ran = CliRunner().invoke(cli, words)
+
+    assert error in f"{ran.stderr}{ran.exception}"

@@ -32,7 +32,8 @@ def decode(data: bytes) -> str | YamlProblem:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8-sig", "replace")
-        return YamlProblem(location_of(before, len(before)), "not-utf8", f"byte 0x{data[error.start]:02x} is not UTF-8")
+        found = f"byte 0x{data[error.start]:02x} is not UTF-8"
+        return YamlProblem(location_of(before, len(before)), "not-utf8", found, hint="save the file as UTF-8")
 
 
 def read_versions(data: bytes) -> Iterator[Document]:
