@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -348,3 +349,17 @@ def test_a_file_that_there_is_not_has_a_neighbour(
 def test_a_recipe_that_there_is_not_has_a_neighbour(command: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert etl(command, "ssh-faild-logins") == 2
     assert "there is no file or recipe 'ssh-faild-logins'; did you mean 'ssh-failed-logins'?" in capsys.readouterr().err
+
+
+def test_an_interrupt_while_the_command_is_loaded_gives_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "etl", "list"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        check=False,
+    )
+
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")
