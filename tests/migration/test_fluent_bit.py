@@ -195,3 +195,32 @@ def test_labels_from_keys_and_times_in_seconds(etl: Etl, tmp_path: Path) -> None
     assert root["sinks"]["loki"]["labels"] == {"job": "fluent", "source": "{source}"}
     assert "fluent-bit.conf:" not in made.err, made.err
     assert etl.here("lint", "job.yaml").status == 0, etl.here("lint", "job.yaml").out
+
+
+SYSLOG = """
+[INPUT]
+    Name syslog
+    Mode udp
+    Port 5140
+    Parser syslog-rfc3164
+[OUTPUT]
+    Name opensearch
+    Match *
+    Host h
+    Index app-%Y.%m.%d
+"""
+
+
+def test_messages_of_syslog_and_dates_in_indexes(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "fluent-bit.conf").write_text(SYSLOG)
+    made = etl.here("import", "fluent-bit.conf")
+    line = "<34>Oct 11 22:14:15 web su[7]: failed"
+    event = {"pri": "34", "host": "web", "ident": "su", "pid": "7", "message": "failed", "@timestamp": "2026-10-11T22:14:15Z"}
+    case = {"input": [line], "expect": {"opensearch": [event]}, "now": "2026-11-20T12:00Z"}
+    (tmp_path / "job.yaml").write_text(made.out + yaml.safe_dump({"tests": {"lines": case}}))
+
+    tested = etl.here("test", "job.yaml")
+
+    assert yaml.safe_load(made.out)["sinks"]["opensearch"]["index"] == "app-{yyyy.MM.dd}"
+    assert "fluent-bit.conf:" not in made.err, made.err
+    assert tested.status == 0, made.out + tested.out + tested.err

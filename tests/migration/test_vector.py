@@ -270,3 +270,34 @@ def test_a_configuration_of_an_older_vector_lints(etl: Etl, tmp_path: Path, monk
     ]
     assert root["sinks"]["labelled"]["labels"] == {"job": "imported"}
     assert root["sinks"]["rows"]["table"] == "logs.web"
+
+
+APACHE = """
+sources: {logs: {type: file, include: [access.log]}}
+transforms:
+  parsed: {type: remap, inputs: [logs], source: '. = parse_apache_log!(string!(.message), "combined")'}
+sinks:
+  out: {type: console, inputs: [parsed], encoding: {codec: json}}
+  lost: {type: console, inputs: [renamed]}
+"""
+
+
+def test_lines_of_web_servers_and_sinks_without_inputs(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "vector.yaml").write_text(APACHE)
+    made = etl.here("import", "vector.yaml")
+    line = '10.0.0.1 - eve [10/Oct/2026:13:55:36 -0700] "GET /a?b HTTP/1.1" 200 - "-" "curl/8"'
+    event = {
+        "host": "10.0.0.1",
+        "user": "eve",
+        "timestamp": "2026-10-10T20:55:36Z",
+        "message": "GET /a?b HTTP/1.1",
+        "method": "GET",
+    }
+    event |= {"path": "/a?b", "protocol": "HTTP/1.1", "status": 200, "agent": "curl/8"}
+    cases = {"tests": {"lines": {"input": [line], "expect": {"out": [event]}}}}
+    (tmp_path / "job.yaml").write_text(made.out + yaml.safe_dump(cases))
+
+    tested = etl.here("test", "job.yaml")
+
+    assert tested.status == 0, made.out + tested.out
+    assert "sinks.lost: sink console: none of its inputs exists" in made.err

@@ -178,7 +178,7 @@ def _json_only(one: Section, *formats: str) -> None:
 
 def _elasticsearch(one: Section) -> Options:
     tls = _client_tls(one)
-    index = one.get("logstash_prefix", "logstash") if has_daily_index(one) else one.get("index", "fluent-bit")
+    index = one.get("logstash_prefix", "logstash") if one.options.is_on("logstash_format") else one.get("index", "fluent-bit")
     sink: Options = {"type": "elasticsearch", "urls": [_url(one, 9200, "", tls)], **_login(one), **tls, **_compression(one)}
     sink |= {"index": index, **one.options.texts({"pipeline": "pipeline"})}
     key, operation = one.get("id_key"), one.get("write_operation").lower()
@@ -193,12 +193,15 @@ def _elasticsearch(one: Section) -> Options:
 
 def daily_index(one: Section, prefix: str) -> str:
     """The index of a day, as sinks write it: ``app-{yyyy.MM.dd}``. Raises NoCounterpartError."""
+    if not one.options.is_on("logstash_format"):
+        return re.sub(r"(?:%[A-Za-z][-_.]?)*%[A-Za-z]", lambda found: f"{{{java_pattern(found[0])}}}", prefix)
     separator, pattern = one.get("logstash_prefix_separator", "-"), one.get("logstash_dateformat", "%Y.%m.%d")
     return f"{prefix}{separator}{{{java_pattern(pattern)}}}"
 
 
 def has_daily_index(one: Section) -> bool:
-    return one.options.is_on("logstash_format")
+    """Whether the index has a date: by ``logstash_format``, or as ``%Y`` in its name."""
+    return one.options.is_on("logstash_format") or "%" in one.get("index")
 
 
 def _headers(one: Section) -> Options:

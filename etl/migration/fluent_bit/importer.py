@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from etl.migration.draft import Draft, DraftStep, NoCounterpartError
+from etl.migration.draft import Draft, DraftStep, NoCounterpartError, clean_name
 from etl.migration.fluent_bit.configuration import FluentFiles, Section
 from etl.migration.fluent_bit.endpoints import INPUTS, OUTPUTS, WITHOUT_EFFECT, daily_index, has_daily_index
 from etl.migration.fluent_bit.filters import FILTERS, NO_COUNTERPART
@@ -155,21 +155,23 @@ class FluentBitImport:
         before = [name for name in draft.types if name != key and name not in draft.temporary]
         where: Value | None = None
         succeeded: Value | None = FALSE
+        captured: set[str] = set()
         for name in names:
             found = self.files.parser(name)
             if found is None and name.lower() in BUILT_IN:
                 found = Section("parser", BUILT_IN[name.lower()], "")
             if found is None:
                 raise NoCounterpartError(f"the parser {name!r} is in none of the files; give the file of parsers, too")
+            captured |= {clean_name(one) for one in re.findall(r"\(\?<(\w+)>", found.get("regex"))}
             good = run_parser(found, key, steps, where)
             succeeded = good if succeeded == FALSE or succeeded is None or good is None else either(succeeded, good)
             where = both(where, FALSE if good is None else negation(good))
             if where == FALSE:
                 break
-        if not preserve and key in draft.types:
+        if not preserve and key in draft.types and key not in captured:
             draft.drop([key], draft.keep(succeeded))
         if not reserve:
-            draft.drop(before, draft.keep(succeeded))
+            draft.drop([name for name in before if name not in captured], draft.keep(succeeded))
 
 
 def _may_match(tag: str, pattern: str) -> bool:

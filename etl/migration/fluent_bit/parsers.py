@@ -18,6 +18,26 @@ BUILT_IN = {
     "json": (("format", "json"),),
     "docker": (("format", "json"), ("time_key", "time"), ("time_format", "%+")),
     "logfmt": (("format", "logfmt"),),
+    "syslog-rfc3164": (
+        ("format", "regex"),
+        (
+            "regex",
+            r"^<(?<pri>\d{1,3})>(?<time>\w{3} +\d+ [\d:]+) (?<host>\S+) "
+            r"(?<ident>[^\s:\[]+)(?:\[(?<pid>\d+)\])?:? *(?<message>.*)$",
+        ),
+        ("time_key", "time"),
+        ("time_format", "%b %d %H:%M:%S"),
+    ),
+    "syslog-rfc5424": (
+        ("format", "regex"),
+        (
+            "regex",
+            r"^<(?<pri>\d{1,3})>1 (?<time>\S+) (?<host>\S+) (?<ident>\S+) (?<pid>\S+) (?<msgid>\S+) "
+            r"(?<extradata>-|(?:\[(?:[^\]\\]|\\.)*\])+) ?(?<message>.*)$",
+        ),
+        ("time_key", "time"),
+        ("time_format", "%+"),
+    ),
 }
 """Parsers of Fluent Bit's own file that need no more than their format."""
 

@@ -362,7 +362,8 @@ WITHOUT_EFFECT = re.compile(
     filename_append_uuid | filename_extension | filename_time_format | content_encoding | content_type | force_path_style |
     framing |
     poll_secs | client_concurrency | max_number_of_messages |
-    type | inputs | data_dir | buffer | batch | healthcheck | healthchecks | acknowledgements | request | distribution | target |
+    type | inputs | data_dir | buffer | batch | healthcheck | healthchecks | acknowledgements | request | distribution |
+    targets? |
     print_interval_secs | rate | glob_minimum_cooldown_ms | fingerprint | oldest_first | max_read_bytes | max_line_bytes |
     rotate_wait_secs | remove_after_secs | line_delimiter | host_key | port_key | ignore_not_found | session_timeout_ms |
     socket_timeout_ms | message_timeout_ms | fetch_wait_max_ms | commit_interval_ms | drain_timeout_ms | metrics |

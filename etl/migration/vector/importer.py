@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from etl.expressions.quoting import quoted
 from etl.migration.draft import Draft, DraftStep, NoCounterpartError, clean_name
 from etl.migration.given_options import GivenOptions, existing_fields, leave_options
 from etl.migration.ingest.processor import as_list
+from etl.migration.rendering import comment_lines
 from etl.migration.report import ImportReport
 from etl.migration.sampling import Member
 from etl.migration.topology import entry_text, merged_types, share_standard_input, stream_text
@@ -191,6 +193,8 @@ class VectorImport:
         options: Options = {"type": "discard"}
         origins = [other for text in _inputs(one) for other in self._names(text, {*self.drafts}, {})]
         try:
+            if not origins:
+                raise NoCounterpartError("none of its inputs exists")
             make = SINKS.get(str(one.get("type")))
             if make is None:
                 raise NoCounterpartError("a sink that has no counterpart. Its events are discarded")
@@ -201,6 +205,8 @@ class VectorImport:
             self._leave(draft, "sink", name, given)
         except NoCounterpartError as error:
             self._steps(draft).leave(self._location("sinks", name), f"sink {one.get('type')}", str(error))
+        if not origins:
+            return textwrap.indent(comment_lines(draft.last_comments), "  ")
         origin = origins[0] if len(origins) == 1 else origins
         return entry_text(f"{identifier(name)}", {"from": origin, **options}, draft.last_comments)
 

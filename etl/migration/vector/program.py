@@ -36,7 +36,17 @@ from etl.migration.values import (
 from etl.migration.vector import vrl
 from etl.migration.vector.functions import FUNCTIONS
 
-_PARSERS = ("parse_json", "parse_regex", "parse_grok", "parse_key_value", "parse_logfmt", "parse_syslog", "parse_url")
+_PARSERS = (
+    *("parse_json", "parse_regex", "parse_grok", "parse_key_value", "parse_logfmt", "parse_syslog", "parse_url"),
+    *("parse_apache_log", "parse_common_log"),
+)
+_COMMON_LOG = (
+    r"^(?:-|%{NOTSPACE:host}) (?:-|%{NOTSPACE:identity}) (?:-|%{NOTSPACE:user}) \[%{HTTPDATE:timestamp}\] "
+    r'"(?:-|(?<message>(?:%{WORD:method} %{NOTSPACE:path}(?: %{NOTSPACE:protocol})?|[^"]*)))" (?:-|%{INT:status:int}) '
+    r"(?:-|%{INT:size:int})"
+)
+_LOG_FORMATS = {"common": f"{_COMMON_LOG}$", "combined": f'{_COMMON_LOG} "(?:-|(?<referrer>[^"]*))" "(?:-|(?<agent>[^"]*))"$'}
+"""Lines of web servers, with the names of fields that VRL gives them."""
 
 _NAMES = {"parse_syslog": "syslog", "parse_url": "uri_parts"}
 
@@ -52,6 +62,8 @@ class Program:
     """Variables."""
     objects: dict[str, str] = field(default_factory=dict)
     """Variables that hold objects: the prefix of their fields."""
+    captured: frozenset[str] = frozenset()
+    """Fields that the pattern of the last parser gives."""
     going: Value | None = None
     """Where the program has not ended with an error; None is everywhere."""
 
@@ -190,6 +202,7 @@ class Program:
             self.objects.setdefault(target.variable, f"_{target.variable}")
         prefix = self._path_name(target) or ""
         before = [name for name in draft.types if name not in draft.temporary and not self._is_own(name)]
+        self.captured = frozenset()
         succeeded = self._run_parser(parser, arguments, source, prefix, where)
         failed = FALSE if succeeded is None else both(where, negation(succeeded)) or TRUE
         if target.variable:
@@ -203,7 +216,7 @@ class Program:
                 failure = draft.keep(failed)
                 self.going = both(self.going, FALSE if failure is None else negation(failure))
         if not prefix and one.operator == "=":
-            gone = [name for name in before if name in draft.types]
+            gone = [name for name in before if name in draft.types and name not in self.captured]
             draft.drop(gone, draft.keep(succeeded))
 
     def _source(self, node: vrl.Node) -> str:
@@ -239,8 +252,22 @@ class Program:
                 names = re.findall(r"\(\?P?<([A-Za-z_]\w*)>|%\{\w+:([^:{}]+)", text)
                 renamed = {one or other: f"{stem}{clean_name(one or other)}" for one, other in names}
                 text = rename_in_pattern(text.replace("(?P<", "(?<"), renamed)
+                self.captured = frozenset(renamed.values())
                 options = {"field": source, "patterns": [text], "ecs_compatibility": "v1", "keep_empty_captures": True}
                 return self.steps.attempt("grok", options, where)
+            case "parse_apache_log" | "parse_common_log":
+                given = arguments.get("pattern") or arguments.get("format") or vrl.Literal("common")
+                pattern = _LOG_FORMATS.get(str(given.value)) if isinstance(given, vrl.Literal) else None
+                if pattern is None:
+                    raise NoCounterpartError(f"{parser.name} of another format than {', '.join(_LOG_FORMATS)}")
+                captures = re.findall(r"%\{\w+:(\w+)|\(\?<(\w+)>", pattern)
+                renamed = {one or other: f"{stem}{one or other}" for one, other in captures}
+                pattern, self.captured = rename_in_pattern(pattern, renamed), frozenset(renamed.values())
+                options = {"field": source, "patterns": [pattern], "ecs_compatibility": "v1", "keep_empty_captures": True}
+                succeeded = self.steps.attempt("grok", options, where)
+                time = {"field": f"{stem}timestamp", "target_field": f"{stem}timestamp", "formats": ["dd/MMM/yyyy:HH:mm:ss Z"]}
+                self.steps.apply("date", {**time, "ignore_failure": True}, succeeded)
+                return succeeded
             case "parse_key_value" | "parse_logfmt":
                 from etl.migration.ingest.parser_processors import add_pairs
                 from etl.migration.ingest.processor import Processor
