@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from etl.scanner.tree import Atomic, Capture, Choice, Group, Node, Repeat, Sequence, walk
 from etl.scanner.tree_analysis import first_bytes
@@ -54,6 +55,63 @@ def empty_captures(trees: Iterable[Node]) -> Mapping[str, frozenset[int] | None]
         nullable |= {one.field for one in found if one.field in always[-1] and first_bytes(one.part)[1]}
     numbers = {name: frozenset(at for at, names in enumerate(always) if name in names) for name in sorted(nullable)}
     return {name: None if len(found) == len(always) else found for name, found in numbers.items()}
+
+
+def optional_empty_captures(tree: Node) -> frozenset[str]:
+    """Text fields that a pattern captures once, not in every match, and possibly empty."""
+    found = [one for one in walk(tree) if isinstance(one, Capture)]
+    names = [one.field for one in found]
+    nullable = {one.field for one in found if not one.cast and names.count(one.field) == 1 and first_bytes(one.part)[1]}
+    return frozenset(nullable) - _always(tree)
+
+
+def mark_optional_groups(pattern: str, fields: frozenset[str], new_name: Callable[[], str]) -> tuple[str, dict[str, str]]:
+    """The pattern with a capture around each optional group in which one of the fields takes part whenever the group does, and
+    the names of these captures by field."""
+    marks: dict[str, str] = {}
+    edits: list[tuple[int, int, str]] = []
+    groups: list[_Group] = []
+    at = 0
+    while at < len(pattern):
+        if skipped := _NO_GROUP.match(pattern, at):
+            if groups and (capture := _CAPTURE.fullmatch(skipped[0])) and capture[2] in fields:
+                groups[-1].fields.add(capture[2])
+            at = skipped.end()
+            continue
+        if opened := _OPENED.match(pattern, at):
+            if groups and opened["name"] in fields:
+                groups[-1].fields.add(opened["name"])
+            groups.append(_Group(at, opened.end(), opened[0] in ("(", "(?:")))
+            at = opened.end()
+            continue
+        if pattern[at] == "|" and groups:
+            groups[-1].has_choice = True
+        elif pattern[at] == ")" and groups:
+            group = groups.pop()
+            if pattern[at + 1 : at + 2] == "?" and group.is_plain and group.fields and not group.has_choice:
+                edits.append((group.begin, group.inside, name := new_name()))
+                marks |= dict.fromkeys(group.fields, name)
+            elif groups and not group.has_choice and pattern[at + 1 : at + 2] not in ("?", "*", "{"):
+                groups[-1].fields |= group.fields
+        at += 1
+    for begin, inside, name in sorted(edits, reverse=True):
+        pattern = f"{pattern[:begin]}(?<{name}>{pattern[inside:]}"
+    return pattern, marks
+
+
+@dataclass
+class _Group:
+    begin: int
+    inside: int
+    is_plain: bool
+    fields: set[str] = field(default_factory=set)
+    has_choice: bool = False
+
+
+_NO_GROUP = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]|%\{[^{}]*\}", re.DOTALL)
+"""A character that is escaped, a class of characters, or a reference."""
+
+_OPENED = re.compile(r"\((?:\?<(?P<name>[A-Za-z_@][\w.@\[\]-]*)>|\?<?[:=!>]|\?)?")
 
 
 def _always(node: Node) -> frozenset[str]:

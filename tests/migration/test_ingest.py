@@ -516,17 +516,25 @@ DOMAIN_PARTS = ("domain", "registered_domain", "subdomain", "top_level_domain")
 
 
 def test_an_empty_capture_is_an_empty_text() -> None:
-    assert steps(grok("^%{DATA:a} %{WORD:b} (x%{DATA:c})?$"))[1] == {"type": "set", "fields": {"a": "coalesce(a, '')"}}
+    found, filled, *_ = steps(grok("^%{DATA:a} %{WORD:b} (x%{DATA:c})?$"))
+
+    assert found["patterns"] == ["^%{DATA:a} %{WORD:b} (?<_matched_1>x%{DATA:c})?$"]
+    assert filled["fields"] == {
+        "a": "coalesce(a, '')",
+        "c": "case when _matched_1 is not null and c is null then '' else c end",
+    }
 
 
 def test_an_empty_capture_of_some_of_several_patterns_is_an_empty_text_where_these_match(etl: Etl, tmp_path: Path) -> None:
     patterns = ["^a %{DATA:user}:%{WORD:kind}$", "^b %{WORD:kind} (?<note>.*)$", "^c (%{DATA:user};)?$"]
+    patterns.append(r"^d( \[(?:%{DATA:user})\])?(x|y(?<note>z*)|)$")
     (tmp_path / "empty.yml").write_text(yaml.safe_dump({"processors": [{"grok": {"field": "message", "patterns": patterns}}]}))
     made = etl.here("import", "empty.yml")
     expected = (
         "{message: 'a :x', user: '', kind: x}, {message: 'a eve:y', user: eve, kind: y}, {message: 'b z ', kind: z, note: ''}"
     )
-    cases = f"input: ['a :x', 'a eve:y', 'b z ', 'c '], expect: [{expected}, {{message: 'c '}}]"
+    expected += ", {message: 'c '}, {message: 'c ;', user: ''}, {message: 'd []', user: ''}, {message: dy}"
+    cases = f"input: ['a :x', 'a eve:y', 'b z ', 'c ', 'c ;', 'd []', dy], expect: [{expected}]"
     (tmp_path / "job.yaml").write_text(f"{made.out}tests:\n  empty: {{{cases}}}\n")
 
     tested = etl.here("test", "job.yaml")

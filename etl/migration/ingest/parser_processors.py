@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from etl.migration.captures import empty_captures, rename_in_pattern, unify_types
+from etl.migration.captures import (
+    empty_captures,
+    mark_optional_groups,
+    optional_empty_captures,
+    rename_in_pattern,
+    unify_types,
+)
 from etl.migration.draft import FIELD_NAME, DraftStep, Members, NoCounterpartError, clean_name
 from etl.migration.ingest.processor import ZONE_FIELD, Processor, as_list, build_parser, static_name
 from etl.migration.ingest.templates import slots
@@ -15,6 +21,8 @@ from etl.migration.sampling import member_path, pair_keys
 from etl.migration.topology import free_name
 from etl.migration.values import TEXT, TIME, Value, as_type, both, call, choose, field_value, is_null, negation, text_value
 from etl.scanner.pattern_error import PatternError
+from etl.scanner.tree import Capture, walk
+from etl.scanner.tree_analysis import first_bytes
 
 
 def grok(one: Processor) -> None:
@@ -57,7 +65,21 @@ def _mark_patterns(one: Processor, options: dict[str, Any]) -> Mapping[str, Sequ
     marks = {number: one.draft.new_temporary("matched") for number in numbers}
     for number, name in marks.items():
         options["patterns"][number] = f"(?<{name}>{options['patterns'][number]})"
-    return {name: [marks[number] for number in sorted(some or ())] for name, some in found.items()}
+    made = {name: [marks[number] for number in sorted(some or ())] for name, some in found.items()}
+    for number, tree in enumerate(trees):
+        fields = optional_empty_captures(tree) - {name for name, some in found.items() if some is None}
+        pattern, groups = mark_optional_groups(options["patterns"][number], fields, lambda: one.draft.new_temporary("matched"))
+        if groups and _has_text(pattern, groups.values(), options):
+            options["patterns"][number] = pattern
+            for name, mark in groups.items():
+                made.setdefault(name, []).append(mark)
+    return made
+
+
+def _has_text(pattern: str, names: Collection[str], options: Mapping[str, Any]) -> bool:
+    """Whether captures are never empty, so that a value says that they have taken part."""
+    (tree,) = build_parser("grok", {"field": "x", **options, "patterns": [pattern]}).trees()  # type: ignore[attr-defined]
+    return not any(isinstance(node, Capture) and node.field in names and first_bytes(node.part)[1] for node in walk(tree))
 
 
 def dissect(one: Processor) -> None:

@@ -256,18 +256,7 @@ class Program:
                 options = {"field": source, "patterns": [text], "ecs_compatibility": "v1", "keep_empty_captures": True}
                 return self.steps.attempt("grok", options, where)
             case "parse_apache_log" | "parse_common_log":
-                given = arguments.get("pattern") or arguments.get("format") or vrl.Literal("common")
-                pattern = _LOG_FORMATS.get(str(given.value)) if isinstance(given, vrl.Literal) else None
-                if pattern is None:
-                    raise NoCounterpartError(f"{parser.name} of another format than {', '.join(_LOG_FORMATS)}")
-                captures = re.findall(r"%\{\w+:(\w+)|\(\?<(\w+)>", pattern)
-                renamed = {one or other: f"{stem}{one or other}" for one, other in captures}
-                pattern, self.captured = rename_in_pattern(pattern, renamed), frozenset(renamed.values())
-                options = {"field": source, "patterns": [pattern], "ecs_compatibility": "v1", "keep_empty_captures": True}
-                succeeded = self.steps.attempt("grok", options, where)
-                time = {"field": f"{stem}timestamp", "target_field": f"{stem}timestamp", "formats": ["dd/MMM/yyyy:HH:mm:ss Z"]}
-                self.steps.apply("date", {**time, "ignore_failure": True}, succeeded)
-                return succeeded
+                return self._parse_web_log(parser.name, arguments, source, stem, where)
             case "parse_key_value" | "parse_logfmt":
                 from etl.migration.ingest.parser_processors import add_pairs
                 from etl.migration.ingest.processor import Processor
@@ -284,6 +273,23 @@ class Program:
             case "parse_url":
                 return self.steps.attempt("uri_parts", {"field": source, "target_field": prefix or "url"}, where)
         raise NoCounterpartError(f"{parser.name}; the parser `{_NAMES[parser.name]}` reads it, under other names")
+
+    def _parse_web_log(
+        self, name: str, arguments: Mapping[str, vrl.Node], source: str, stem: str, where: Value | None
+    ) -> Value | None:
+        """A line of a web server; the condition of success."""
+        form = arguments.get("pattern") or arguments.get("format") or vrl.Literal("common")
+        text = _LOG_FORMATS.get(str(form.value)) if isinstance(form, vrl.Literal) else None
+        if text is None:
+            raise NoCounterpartError(f"{name} of another format than {', '.join(_LOG_FORMATS)}")
+        captures = re.findall(r"%\{\w+:(\w+)|\(\?<(\w+)>", text)
+        renamed = {one or other: f"{stem}{one or other}" for one, other in captures}
+        self.captured = frozenset(renamed.values())
+        options = {"field": source, "patterns": [rename_in_pattern(text, renamed)], "ecs_compatibility": "v1"}
+        succeeded = self.steps.attempt("grok", {**options, "keep_empty_captures": True}, where)
+        time = {"field": f"{stem}timestamp", "target_field": f"{stem}timestamp", "formats": ["dd/MMM/yyyy:HH:mm:ss Z"]}
+        self.steps.apply("date", {**time, "ignore_failure": True}, succeeded)
+        return succeeded
 
     def condition(self, node: vrl.Node) -> Value:
         return truth(self.value(node))
