@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -80,6 +80,17 @@ class CompiledScript:
             for keys, first in step.starts.items():
                 locations[*path, "steps", number, *keys] = first, first
         return replace(relation, inputs=(name,), steps=())
+
+    def other_input(self, name: str, taken: Container[str], at: int) -> str:
+        """The name of an input, or where it is taken, of a stream with the same events: a union has each name once."""
+        if name not in taken:
+            return name
+        copy = self.free_name(f"{name}_again")
+        self.value["streams"][copy] = {"from": name, "steps": [{"type": "filter", "where": "true"}]}
+        path: Path = ("streams", copy)
+        for part in (path, (*path, "from"), (*path, "steps"), (*path, "steps", 0)):
+            self.locations[part] = at, at
+        return copy
 
     @contextmanager
     def tentatively(self) -> Iterator[None]:

@@ -148,7 +148,9 @@ class Queries:
         if left.scope.is_open:
             columns = tuple(one for one in left.columns if one in right.columns)
         scope = Scope(columns, is_open=is_open or right.scope.is_open)
-        relation = Relation((*sides[0].inputs, *sides[1].inputs), (), scope, None, changes, is_exact=not scope.is_open)
+        first, second = (side.inputs for side in sides)
+        second = tuple(self._compiled.other_input(name, first, start(node)) for name in second)
+        relation = Relation((*first, *second), (), scope, None, changes, is_exact=not scope.is_open)
         if not node.args.get("distinct"):
             return relation
         return distinct_rows(relation, self.settings, start(node))

@@ -269,7 +269,7 @@ class _Compiler:
                 self.compiled.value["sinks"][name] = {"type": "console"}
                 self.compiled.locations["sinks", name] = insert.at, insert.at
         inputs = self._written.setdefault(name, [])
-        inputs.append(relation.inputs[0])
+        inputs.append(self.compiled.other_input(relation.inputs[0], inputs, insert.at))
         self.compiled.value["sinks"][name] = {"from": inputs if len(inputs) > 1 else inputs[0]} | {
             key: value for key, value in self.compiled.value["sinks"][name].items() if key != "from"
         }

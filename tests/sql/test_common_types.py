@@ -96,3 +96,11 @@ def test_types_without_a_common_one(tmp_path: Path) -> None:
         ["the column 's' of INTERSECT is STRING in one query and INT in the other"],
         ["a text stands beside a number here"],
     ]
+
+
+@pytest.mark.parametrize("table", ["v", "(VALUES (3)) AS t(i)"])
+def test_a_union_of_a_table_with_itself_has_each_row_as_often(table: str, tmp_path: Path) -> None:
+    ran = run_query(ROWS + " UNION ALL ".join([f"SELECT i FROM {table}"] * 3), tmp_path)
+
+    assert not [*ran.problems, *ran.failed]
+    assert ran.rows == [(3,), (3,), (3,)]

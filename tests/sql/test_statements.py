@@ -401,3 +401,14 @@ def test_texts_of_datagen_have_a_hundred_characters(tmp_path: Path) -> None:
     checked = inspect(tmp_path / "job.sql", {})
 
     assert (checked.pipeline is not None, [*checked.problems]) == (True, [])
+
+
+def test_statements_that_write_the_same_rows_are_both_carried_out(tmp_path: Path) -> None:
+    table = "CREATE TABLE o (host STRING, bytes BIGINT, t TIMESTAMP(3)) WITH ('connector' = 'print');"
+    (tmp_path / "job.sql").write_text(f"{LOGS}{table}" + "INSERT INTO o SELECT * FROM logs;" * 2, "utf-8")
+
+    checked = inspect(tmp_path / "job.sql", {})
+
+    assert (checked.pipeline is not None, [*checked.problems]) == (True, [])
+    assert checked.pipeline is not None
+    assert len(checked.pipeline.sinks["o"].inputs) == 2
