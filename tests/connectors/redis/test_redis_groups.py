@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import redis
 from redis_rig import FAR, batch_of, create_sink, create_source, numbers, task
 from servers.brokers.redis_groups import MASTER, Watched, client_of, cluster, watched_master
 from servers.brokers.redis_server import Redis
@@ -26,14 +28,21 @@ WAIT_SECONDS = 180.0
 def nodes() -> Iterator[list[Redis]]:
     with cluster() as started:
         yield started
-    connection_options.shared_client.cache_clear()
+        close_clients()
 
 
 @pytest.fixture
 def watched() -> Iterator[Watched]:
     with watched_master() as started:
         yield started
+        close_clients()
+
+
+def close_clients() -> None:
+    """Close the clients of groups: each is in a cycle, so that only garbage collection would, in another test."""
     connection_options.shared_client.cache_clear()
+    for client in [one for one in gc.get_objects() if type(one) in (redis.RedisCluster, redis.Redis)]:
+        client.close()
 
 
 def retried(call: Callable[[], Any]) -> Any:
