@@ -101,6 +101,8 @@ def test_rows_of_other_branches_are_not_computed() -> None:
         ("flink_from_unixtime(1, t)", "the pattern has 200000 characters"),
         ("flink_to_timestamp('2024', t)", None),
         ("flink_str_to_map('a', t)", "a separator has more than 500 characters"),
+        ("char_length(rsql_backet(t, 'a', ']'))", 200_000),
+        ("rsql_backet(concat('[x] [y', ']', left(t, 2)), '[', ']')", "bracket1 bracket2aa"),
         ("flink_similar('a', t)", "the pattern has 200000 characters"),
         ("flink_similar(t, lower('(A|AA)+B'))", "took more than 2 seconds"),
     ],

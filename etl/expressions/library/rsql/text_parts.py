@@ -102,14 +102,15 @@ def _without_constants(text: str) -> str:
 
 def _without_brackets(text: str, opening: str = "", closing: str = "") -> str:
     """What stands between two characters, with them, replaced by ``bracket1`` and so on."""
-    import re
-    from itertools import count
-
-    if not opening or not closing:
-        return text
-    numbers = count(1)
-    inside = f"{re.escape(opening)}.*?{re.escape(closing)}"
-    return re.sub(inside, lambda found: f"bracket{next(numbers)}", text, flags=re.DOTALL)
+    pieces, at = list[str](), 0
+    while opening and closing:
+        first = text.find(opening, at)
+        last = text.find(closing, first + len(opening)) if first >= 0 else -1
+        if last < 0:
+            break
+        pieces += [text[at:first], f"bracket{len(pieces) // 2 + 1}"]
+        at = last + len(closing)
+    return "".join([*pieces, text[at:]])
 
 
 def _initials(text: str) -> str:
