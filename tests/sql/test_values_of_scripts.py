@@ -38,7 +38,7 @@ def test_values_are_rows(query: str, expected: list[dict[str, Any]], tmp_path: P
     ("values", "type_"),
     [
         ("(1), (3000000000)", "bigint"),
-        ("(1.5), (10)", "decimal(20,1)"),
+        ("(1.5), (10)", "decimal(11,1)"),
         ("(1e3), (2)", "double"),
         ("(CAST(NULL AS DOUBLE)), (1)", "double"),
         ("(TRUE), (NULL)", "boolean"),

@@ -134,7 +134,7 @@ def drained(state: StateFolder) -> Callable[..., Totals]:
         drain = SpoolDrain("p", end, dead, state.root / "staging" / "run", totals)
         drain.start()
         try:
-            wait_for(done or (lambda: drain.settled and end.spool.is_empty))
+            wait_for(done or (lambda: drain.is_settled and end.spool.is_empty))
         finally:
             drain.stop()
         assert drain.failure is None, drain.failure
